@@ -1,0 +1,54 @@
+# Every target creates what it needs in .venv by itself; python3 (3.11 to 3.13), make and g++ are all that must be there.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+ARGS    ?=
+
+BIN   := .venv/bin
+STAMP := .venv/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow check format bench models clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(STAMP) ## Convert, inspect and run a real network, and compare with ONNX Runtime
+	@PATH="$(CURDIR)/$(BIN):$$PATH" python examples/run.py examples/01_first_model
+
+test: $(STAMP) models ## Run the tests (ARGS="tests/ops -x" to choose, WORKERS=4 for more processes)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+slow: $(STAMP) models ## Run the long sweeps that `make test` leaves out
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+
+check: $(STAMP) ## Lint, formatting, types and import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) models ## Measure speed and memory side by side with the peers
+	$(BIN)/python -m benchmarks $(ARGS)
+
+models: $(STAMP) ## Fetch the models that tests use into a cache outside the repository
+	@$(BIN)/python -m tests.models.fetch --quiet
+
+clean: ## Remove the virtual environment and everything built (the model cache stays)
+	rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "error: $(PYTHON) cannot create a virtual environment (on Debian: apt install python3-venv)"; exit 1; }
+	@echo "installing openqnn and its tools into .venv ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,qnn]' || { \
+	  echo "note: the vendor wheel could not be installed: going on without it"; \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'; }
+	@$(BIN)/python -m pip show -q onnxruntime-qnn 2>/dev/null || \
+	  echo "note: without Qualcomm's libraries (Linux x86-64 only), models run on the built-in CPU backend"
+	@touch $@
