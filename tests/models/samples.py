@@ -1,8 +1,8 @@
 """A real, sensible input for every model of the registry that must convert.
 
 Photographs, a scanned page and a speech recording come from packages (`models.json`, "samples"); lines of
-text are rendered; audio features are computed here with numpy. What matters is that values have the range and the
-structure that each network was trained on: random noise hides errors, because networks saturate on it.
+text are rendered; audio features are computed here with numpy. What matters is that values have the range and
+the structure that each network was trained on: random noise hides errors, because networks saturate on it.
 """
 
 from __future__ import annotations
