@@ -1,0 +1,5 @@
+"""From a graph to QNN artifacts: one lowering, many printers."""
+
+from openqnn.emit.net import lower
+
+__all__ = ["lower"]

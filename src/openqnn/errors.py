@@ -1,0 +1,60 @@
+"""Every problem that a user can cause is one of these; anything else that escapes is our own bug.
+
+The text of an error says what, where and why; `hint` says what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class OpenQnnError(Exception):
+    """Root of the family. `str()` gives the message and, on a line of its own, the hint."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ModelError(OpenQnnError):
+    """The model file is missing, damaged or contradicts itself."""
+
+
+class ShapeError(ModelError):
+    """Shapes, ranks or data types that do not fit together."""
+
+
+class DynamicShapeError(ModelError):
+    """A dimension is symbolic and nobody said what it should be."""
+
+
+class InputError(OpenQnnError):
+    """Arrays given to a session, or files given to a tool, do not fit the graph."""
+
+
+class UsageError(OpenQnnError):
+    """Contradicting or impossible options."""
+
+
+class BackendError(OpenQnnError):
+    """A backend refused or failed to run a graph."""
+
+
+class LibraryError(OpenQnnError):
+    """A vendor library is missing or cannot be loaded."""
+
+
+class VerifyError(OpenQnnError):
+    """A graph breaks an invariant; names the pass that left it so."""
+
+
+class UnsupportedError(OpenQnnError):
+    """Source operations that have no QNN equivalent, collected over the whole model."""
+
+    def __init__(self, message: str, *, hint: str = "", problems: Sequence[object] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = tuple(problems)

@@ -1,0 +1,19 @@
+"""The graph that speaks QNN: values, nodes, data types, encodings, text form and verification."""
+
+from openqnn.ir.dtype import DType, dtype_of
+from openqnn.ir.encoding import Encoding
+from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
+
+__all__ = [
+    "BUILTIN_PACKAGE",
+    "Array",
+    "DType",
+    "Encoding",
+    "Graph",
+    "Node",
+    "ParamValue",
+    "Port",
+    "Shape",
+    "Value",
+    "dtype_of",
+]

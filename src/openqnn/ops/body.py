@@ -1,0 +1,69 @@
+"""The ONNX body that ops write themselves into when the built-in backend runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from openqnn.ir import Array
+
+
+class Body:
+    """Collects ONNX nodes and constants under fresh names. Names that ops pass around are ONNX value names."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, Array] = {}
+        self._count = 0
+        self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def fresh(self, stem: str = "t") -> str:
+        self._count += 1
+        return f"{stem}.{self._count}"
+
+    def op(self, kind: str, *inputs: str, domain: str = "", **attrs: Any) -> str:
+        """Adds a node with one output and names it. Trailing absent inputs ("") are dropped."""
+        return self.ops(kind, *inputs, count=1, domain=domain, **attrs)[0]
+
+    def ops(self, kind: str, *inputs: str, count: int, domain: str = "", **attrs: Any) -> list[str]:
+        """Adds a node with `count` outputs."""
+        given = list(inputs)
+        while given and not given[-1]:
+            given.pop()
+        outputs = [self.fresh() for _ in range(count)]
+        node = helper.make_node(kind, given, outputs, domain=domain)
+        node.attribute.extend(helper.make_attribute(k, v) for k, v in attrs.items() if v is not None)
+        self.nodes.append(node)
+        return outputs
+
+    def const(self, data: Any, dtype: Any = None) -> str:
+        """A constant; small ones that are equal share a name."""
+        array = np.asarray(data, dtype)
+        if array.nbytes > 256:
+            return self._keep(array)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._small:
+            self._small[key] = self._keep(array)
+        return self._small[key]
+
+    def _keep(self, array: Array) -> str:
+        name = self.fresh("c")
+        self.constants[name] = array
+        return name
+
+    def ints(self, *values: int) -> str:
+        """A 1-D int64 constant, as ONNX wants shapes, axes and pads."""
+        return self.const(values, np.int64)
+
+    def reshape(self, x: str, shape: Sequence[int]) -> str:
+        return self.op("Reshape", x, self.ints(*shape), allowzero=1)
+
+    def transpose(self, x: str, perm: Sequence[int]) -> str:
+        return x if list(perm) == sorted(perm) else self.op("Transpose", x, perm=list(perm))
+
+    def cast(self, x: str, dtype: Any) -> str:
+        return self.op("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

@@ -1,0 +1,179 @@
+"""Making checked nodes: parameters normalised, operands counted, shapes and types inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from openqnn.errors import ShapeError
+from openqnn.ir import Array, DType, Encoding, Graph, Node, ParamValue, Shape, Value, dtype_of
+from openqnn.ops.schema import ABSENT, FREE, LAST, OPS, REQUIRED, Axis, OpSchema, Param
+
+
+def schema_of(node: Node) -> OpSchema:
+    return OPS[node.op]
+
+
+def plain(value: Any) -> ParamValue:
+    """Numpy scalars, arrays and lists as the plain nested tuples that parameters are kept in."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = cast("Any", value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(plain(v) for v in cast("Sequence[Any]", value))
+    return cast(ParamValue, value)
+
+
+def _shape_of(value: ParamValue) -> Shape:
+    return (len(value), *(_shape_of(value[0]) if value else ())) if isinstance(value, tuple) else ()
+
+
+def _typed(value: ParamValue, convert: type) -> ParamValue:
+    return tuple(_typed(v, convert) for v in value) if isinstance(value, tuple) else convert(value)
+
+
+def normalise(param: Param, value: Any, where: str) -> ParamValue:
+    """A parameter as the graph keeps it; ShapeError when it cannot be that."""
+    value = plain(value)
+    if param.members:
+        return _member(param, value, where)
+    shape = _shape_of(value)
+    if len(shape) != len(param.shape) or any(want not in (-1, got) for want, got in zip(param.shape, shape, strict=True)):
+        raise ShapeError(f"{where}: parameter {param.name}={value} should have shape {list(param.shape)}")
+    convert = bool if param.dtype is DType.BOOL_8 else float if param.dtype.is_float else int
+    value = _typed(value, convert)
+    lowest = np.min(cast(Any, value), initial=0) if param.dtype is DType.UINT_32 else 0
+    if lowest < 0:
+        raise ShapeError(f"{where}: parameter {param.name}={value} must not be negative")
+    return value
+
+
+def _member(param: Param, value: ParamValue, where: str) -> str:
+    names = dict(param.members)
+    if isinstance(value, str) and value in names:
+        return value
+    if isinstance(value, int) and value in names.values():
+        return param.member(value)
+    raise ShapeError(f"{where}: {param.name}={value} is none of {', '.join(names)}")
+
+
+def complete(schema: OpSchema, given: dict[str, Any], rank: int, where: str) -> dict[str, ParamValue]:
+    """All parameters, defaults spelled out: the vendor's libraries disagree about what a missing one means."""
+    for name in given:
+        schema.param(name)
+    params: dict[str, ParamValue] = {}
+    for param in schema.params:
+        value = given.get(param.name)
+        if value is None:
+            value = param.default
+        if value is REQUIRED:
+            raise ShapeError(f"{where}: parameter {param.name} is missing")
+        if value is ABSENT:
+            continue
+        params[param.name] = normalise(param, rank - 1 if value == LAST and param.axis is Axis.ONE else value, where)
+    return params
+
+
+def check_operands(schema: OpSchema, node: Node) -> None:
+    """Counts and ranks of the inputs."""
+    needed = sum(not i.optional for i in schema.inputs)
+    if len(node.inputs) > len(schema.inputs) and not schema.variadic:
+        raise ShapeError(f"{node.where}: {len(node.inputs)} inputs, at most {len(schema.inputs)} are known")
+    for index in range(max(needed, len(node.inputs))):
+        operand = schema.operand(index)
+        value = node.inputs[index] if index < len(node.inputs) else None
+        if value is None and not operand.optional:
+            raise ShapeError(f"{node.where}: input '{operand.name}' is missing")
+        ranks = operand.rank if isinstance(operand.rank, tuple) else (operand.rank,)
+        if value is not None and operand.rank is not None and value.rank not in ranks:
+            want = " or ".join(map(str, ranks))
+            raise ShapeError(f"{node.where}: input '{operand.name}' has shape {list(value.shape)}, rank {want} expected")
+
+
+def check_axes(schema: OpSchema, node: Node) -> None:
+    """Parameters that name axes of input 0 stay inside its rank."""
+    rank = node.x(0).rank if node.inputs and node.inputs[0] is not None else 0
+    for param in schema.params:
+        if param.axis is Axis.NO or param.name not in node.params:
+            continue
+        if param.axis is Axis.EACH:
+            if len(node.rows(param.name)) != rank:
+                raise ShapeError(f"{node.where}: {param.name} has {len(node.rows(param.name))} entries for rank {rank}")
+            continue
+        named = (node.int(param.name),) if param.axis is Axis.ONE else node.ints(param.name)
+        if any(not 0 <= a < rank for a in named):
+            shape = list(node.x(0).shape) if rank else []
+            raise ShapeError(f"{node.where}: {param.name}={node.params[param.name]} is no axis of {shape}")
+        if len(set(named)) != len(named):
+            raise ShapeError(f"{node.where}: {param.name}={named} names an axis twice")
+
+
+def infer_outputs(node: Node) -> list[tuple[Shape, DType | None]]:
+    """Shape and type of every output, from the inputs, the parameters and the declared outputs."""
+    schema = schema_of(node)
+    check_operands(schema, node)
+    check_axes(schema, node)
+    shapes = schema.infer(node)
+    return [(tuple(int(d) for d in s), _dtype(schema, node, i)) for i, s in enumerate(shapes)]
+
+
+def _dtype(schema: OpSchema, node: Node, index: int) -> DType | None:
+    declared = schema.result(index).dtype
+    if declared == FREE:
+        return None
+    return declared if isinstance(declared, DType) else node.x(cast(int, declared)).dtype
+
+
+class Builder:
+    """Adds nodes to a graph by op name: `b("Conv2d", x, w, bias, stride=(1, 1), pad_amount=...)`."""
+
+    def __init__(self, graph: Graph, source: str = "", before: Node | None = None) -> None:
+        self.graph = graph
+        self.source = source
+        self.before = before
+        self.stem = "node"
+
+    def __call__(self, op: str, *inputs: Value | None, **params: Any) -> Value:
+        """One node, its first output. See `many` for the keywords beyond the op's parameters."""
+        return self.many(op, *inputs, **params)[0]
+
+    def many(
+        self,
+        op: str,
+        *inputs: Value | None,
+        shapes: Sequence[Shape] = (),
+        shape: Shape | None = None,
+        dtype: DType | None = None,
+        dtypes: Sequence[DType] = (),
+        encoding: Encoding | None = None,
+        name: str = "",
+        **params: Any,
+    ) -> list[Value]:
+        """One node, all outputs. `shape(s)` and `dtype(s)` declare what the op cannot infer; `name` names output 0."""
+        schema = OPS[op]
+        declared = list(shapes) or ([shape] if shape is not None else [])
+        types = list(dtypes) or ([dtype] if dtype is not None else [])
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        first = inputs[0] if inputs else None
+        label = name or self.graph.unique(self.stem)
+        full = complete(schema, params, first.rank if first is not None else 0, f"{op} '{label}'")
+        hints = [Value("", types[i] if i < len(types) else DType.FLOAT_32, tuple(s)) for i, s in enumerate(declared)]
+        node = Node(op, label, list(inputs), hints, full, self.source)
+        inferred = infer_outputs(node)
+        node.outputs = [self._output(label, i, s, t, types) for i, (s, t) in enumerate(inferred)]
+        if encoding is not None:
+            node.outputs[0].encoding = encoding
+        self.graph.add(node, self.before)
+        return node.outputs
+
+    def _output(self, label: str, index: int, shape: Shape, dtype: DType | None, types: list[DType]) -> Value:
+        chosen = types[index] if index < len(types) else dtype
+        if chosen is None:
+            raise ShapeError(f"'{label}': output {index} needs a data type")
+        return Value(label if index == 0 else self.graph.unique(f"{label}.{index}"), chosen, shape)
+
+    def const(self, data: Any, dtype: Any = None, name: str = "") -> Value:
+        array: Array = np.asarray(data, dtype)
+        return self.graph.constant(name or f"{self.stem}.const", array, dtype_of(array.dtype))

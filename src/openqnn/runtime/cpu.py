@@ -1,0 +1,177 @@
+"""The built-in backend: the whole graph as one ONNX model in ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper
+
+from openqnn.errors import BackendError
+from openqnn.ir import Array, Graph, Shape, Value
+from openqnn.ops import schema_of
+from openqnn.runtime.lowering import Lowered, NumpyStep, lower
+
+OPSET = 21
+EMBED_BELOW = 1024  # bytes; larger constants are handed to ONNX Runtime by reference
+
+
+@dataclass(slots=True)
+class OnnxStep:
+    """A stretch of ONNX nodes in a session of its own."""
+
+    session: ort.InferenceSession
+    inputs: list[str]
+    outputs: list[str]
+    keep: list[Any]  # arrays that the session reads without owning them
+
+
+class CpuExecutable:
+    """A compiled graph. `run` takes and returns arrays by value name, in the graph's own types and axis order."""
+
+    def __init__(self, graph: Graph, *, threads: int = 0, extra: Sequence[Value] = ()) -> None:
+        self.lowered = lower(graph, extra)
+        self.output_names = list(self.lowered.outputs)
+        self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
+        self._steps = _steps(self.lowered, threads)
+        self._single = self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
+        self._results = [self.lowered.outputs[n] for n in self.output_names]
+
+    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        feeds = {self._feeds[name]: array for name, array in arrays.items()}
+        try:
+            results = self._run_single(feeds) if self._single else self._run_steps(feeds)
+        except (RuntimeError, ValueError, ort.capi.onnxruntime_pybind11_state.Fail) as e:
+            raise BackendError(f"ONNX Runtime failed: {_first_line(e)}") from e
+        return dict(zip(self.output_names, results, strict=True))
+
+    def _run_single(self, feeds: dict[str, Array]) -> list[Array]:
+        assert self._single is not None
+        used = {n: feeds[n] for n in self._single.inputs}
+        return self._single.session.run(self._results, used)
+
+    def _run_steps(self, feeds: dict[str, Array]) -> list[Array]:
+        known: dict[str, Array] = {**self.lowered.body.constants, **feeds}
+        for step in self._steps:
+            known.update(zip(step.outputs, _run_step(step, known), strict=True))
+        return [known[n] for n in self._results]
+
+
+def run_graph(graph: Graph, arrays: Mapping[str, Array], extra: Sequence[Value] = ()) -> dict[str, Array]:
+    """Compiles and runs once."""
+    return CpuExecutable(graph, threads=1, extra=extra).run(arrays)
+
+
+def _run_step(step: OnnxStep | NumpyStep, known: dict[str, Array]) -> Sequence[Array]:
+    if isinstance(step, OnnxStep):
+        return step.session.run(step.outputs, {n: known[n] for n in step.inputs}) if step.outputs else []
+    compute = schema_of(step.node).compute
+    assert compute is not None
+    results = compute(step.node, [known[n] if n else None for n in step.inputs])
+    return [
+        np.ascontiguousarray(r, v.dtype.numpy).reshape(v.shape)
+        for r, v in zip(results, step.node.outputs, strict=True)
+    ]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:300]
+
+
+# -- building the sessions --------------------------------------------------------------------------------------------
+
+
+def _steps(lowered: Lowered, threads: int) -> list[OnnxStep | NumpyStep]:
+    cuts = [0, *(s.position for s in lowered.steps), len(lowered.body.nodes)]
+    stretches = [lowered.body.nodes[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    wanted = _needed_later(lowered, stretches)
+    steps: list[OnnxStep | NumpyStep] = []
+    for i, nodes in enumerate(stretches):
+        if nodes:
+            steps.append(_session(lowered, nodes, wanted[i], threads))
+        if i < len(lowered.steps):
+            steps.append(lowered.steps[i])
+    return steps
+
+
+def _needed_later(lowered: Lowered, stretches: list[list[onnx.NodeProto]]) -> list[list[str]]:
+    """For each stretch the names that something behind it reads."""
+    needed = dict.fromkeys(lowered.outputs.values())
+    wanted: list[list[str]] = []
+    for i in range(len(stretches) - 1, -1, -1):
+        if i < len(lowered.steps):
+            needed.update(dict.fromkeys(n for n in lowered.steps[i].inputs if n))
+        made = {o for n in stretches[i] for o in n.output}
+        wanted.append([n for n in needed if n in made])
+        needed.update(dict.fromkeys(n for node in stretches[i] for n in node.input if n))
+    return wanted[::-1]
+
+
+def _session(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], threads: int) -> OnnxStep:
+    made = {o for n in nodes for o in n.output}
+    used = dict.fromkeys(i for n in nodes for i in n.input if i and i not in made)
+    constants = {n: lowered.body.constants[n] for n in used if n in lowered.body.constants}
+    inputs = [n for n in used if n not in constants]
+    small, large = _split(constants)
+    initializers = [_embedded(n, a) for n, a in small.items()] + [_external(n, a) for n, a in large.items()]
+    graph = helper.make_graph(
+        nodes, "graph", [_info(n, *_type_of(lowered, n)) for n in inputs], [_bare(n) for n in outputs], initializers
+    )
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    options = _options(threads)
+    keep = [ort.OrtValue.ortvalue_from_numpy(a) for a in large.values()]
+    if large:
+        options.add_external_initializers(list(large), keep)
+    try:
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as e:  # ONNX Runtime raises a dozen unrelated classes here
+        raise BackendError(f"ONNX Runtime refuses the graph: {_first_line(e)}") from e
+    return OnnxStep(session, inputs, outputs, [keep, large])
+
+
+def _options(threads: int) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    return options
+
+
+def _split(constants: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Small constants are embedded. ONNX Runtime reads large ones in place, for which they must lie in C order."""
+    small = {n: a for n, a in constants.items() if a.nbytes < EMBED_BELOW}
+    large = {n: np.require(a, requirements=["C", "A"]) for n, a in constants.items() if n not in small}
+    return small, large
+
+
+def _onnx_type(dtype: np.dtype[Any]) -> int:
+    return helper.np_dtype_to_tensor_dtype(dtype)
+
+
+def _embedded(name: str, array: Array) -> TensorProto:
+    data = np.ascontiguousarray(array).tobytes()
+    return TensorProto(name=name, data_type=_onnx_type(array.dtype), dims=array.shape, raw_data=data)
+
+
+def _external(name: str, array: Array) -> TensorProto:
+    tensor = TensorProto(name=name, data_type=_onnx_type(array.dtype), dims=array.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="memory")
+    return tensor
+
+
+def _type_of(lowered: Lowered, name: str) -> tuple[np.dtype[Any], Shape]:
+    return lowered.types[name]
+
+
+def _info(name: str, dtype: np.dtype[Any], shape: Iterable[int]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, _onnx_type(dtype), list(shape))
+
+
+def _bare(name: str) -> onnx.ValueInfoProto:
+    return onnx.ValueInfoProto(name=name)

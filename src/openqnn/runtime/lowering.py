@@ -1,0 +1,246 @@
+"""From a graph to ONNX: the walk that lets every op write itself into one ONNX body.
+
+A value may exist in several axis orders at once. Each node runs in the order in which its data already is, and a
+transposition of the graph costs nothing: it only says under which other order the same data is known. So a graph that
+is channel-last for the NPU runs channel-first here, as its source model did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from openqnn.errors import BackendError
+from openqnn.ir import DType, Graph, Node, Shape, Value
+from openqnn.ops import OpSchema, Role, schema_of
+from openqnn.ops.body import Body
+from openqnn.ops.layout import Moved, Perm, compose, identity, inverse, move, permutation_of, permuted
+from openqnn.ops.schema import Moves
+
+
+@dataclass(slots=True)
+class NumpyStep:
+    """An op that ONNX cannot say, between two stretches of ONNX nodes."""
+
+    node: Node
+    position: int  # how many ONNX nodes come before it
+    inputs: list[str]
+    outputs: list[str]
+
+
+@dataclass(slots=True)
+class Lowered:
+    """The ONNX body of a graph and the ONNX names of its inputs and outputs."""
+
+    body: Body
+    inputs: dict[str, Value]
+    outputs: dict[str, str]  # value name -> ONNX name
+    steps: list[NumpyStep]
+    types: dict[str, tuple[np.dtype[np.generic], Shape]] = field(
+        default_factory=lambda: dict[str, tuple[np.dtype[np.generic], Shape]]()
+    )
+
+
+class Lowering:
+    def __init__(self) -> None:
+        self.body = Body()
+        self.known: dict[tuple[Value, bool], dict[Perm, str]] = {}
+        self.steps: list[NumpyStep] = []
+        self.types: dict[str, tuple[np.dtype[np.generic], Shape]] = {}
+
+    def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
+        inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
+        for name, value in inputs.items():
+            self._remember(value, identity(value.rank), name)
+        for node in graph.nodes:
+            self._node(node)
+        wanted = dict.fromkeys([*graph.outputs, *extra])
+        outputs = {v.name: self.body.op("Identity", self._get(v, identity(v.rank))) for v in wanted}
+        return Lowered(self.body, inputs, outputs, self.steps, self.types)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def _remember(self, value: Value, perm: Perm, name: str, real: bool = False) -> None:
+        self.known.setdefault((value, real), {}).setdefault(perm, name)
+        dtype = np.dtype(np.float32) if real else value.dtype.numpy
+        self.types[name] = (dtype, permuted(value.shape, perm))
+
+    def _get(self, value: Value, perm: Perm, real: bool = False) -> str:
+        """The ONNX name of a value in an axis order; transposes or dequantizes only what is not there yet."""
+        real = real and value.dtype.is_fixed
+        have = self.known.get((value, real), {})
+        if perm not in have:
+            name = self._constant(value, perm) if not real and value.data is not None else self._derive(value, perm, real)
+            self._remember(value, perm, name, real)
+        return self.known[value, real][perm]
+
+    def _constant(self, value: Value, perm: Perm) -> str:
+        assert value.data is not None
+        return self.body.const(value.data.transpose(perm))
+
+    def _derive(self, value: Value, perm: Perm, real: bool) -> str:
+        have = self.known.get((value, real), {})
+        if have:
+            base = next(iter(have))
+            return self.body.transpose(have[base], compose(inverse(base), perm))
+        if not real:
+            raise BackendError(f"'{value.name}' is read before anything produces it")
+        stored = next(iter(self.known.get((value, False), {})), perm)
+        name = self._dequantize(value, self._get(value, stored), stored)
+        self._remember(value, stored, name, real=True)
+        return self._get(value, perm, real=True)
+
+    def _scale_and_zero(self, value: Value, perm: Perm) -> tuple[str, str, int]:
+        encoding = value.encoding
+        if encoding is None:
+            raise BackendError(f"'{value.name}' is {value.dtype.label} but has no encoding")
+        moved = encoding.permuted(perm)
+        pick = slice(None) if moved.axis is not None else 0
+        scale = self.body.const(np.asarray(moved.scale, np.float32)[pick])
+        zero = self.body.const((-np.asarray(moved.offset)).astype(value.dtype.numpy)[pick])
+        return scale, zero, moved.axis if moved.axis is not None else 1
+
+    def _dequantize(self, value: Value, name: str, perm: Perm) -> str:
+        scale, zero, axis = self._scale_and_zero(value, perm)
+        return self.body.op("DequantizeLinear", name, scale, zero, axis=axis)
+
+    def _quantize(self, value: Value, name: str, perm: Perm) -> str:
+        scale, zero, axis = self._scale_and_zero(value, perm)
+        stored = self.body.op("QuantizeLinear", name, scale, zero, axis=axis)
+        encoding = value.encoding
+        if encoding is None or encoding.bitwidth >= value.dtype.numpy.itemsize * 8:
+            return stored
+        low = -(1 << (encoding.bitwidth - 1)) if value.dtype.signed else 0
+        bounds = (self.body.const(v, value.dtype.numpy) for v in (low, low + (1 << encoding.bitwidth) - 1))
+        return self.body.op("Clip", stored, *bounds)
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> None:
+        schema = schema_of(node)
+        perm = permutation_of(node)
+        if perm is not None and node.out.encoding == node.x(0).encoding:
+            self._absorb(node, perm)
+        elif schema.lower is not None:
+            self._emit(node, schema)
+        elif schema.compute is not None:
+            self._numpy(node)
+        else:
+            raise BackendError(f"{node.where}: the built-in backend does not run this op: {schema.why_not}")
+
+    def _absorb(self, node: Node, perm: Perm) -> None:
+        """A transposition: the data stays where it is and is known under other axis orders."""
+        x = node.x(0)
+        self._get(x, next(iter(self.known.get((x, False), {identity(x.rank): ""}))))
+        for order, name in self.known[x, False].items():
+            self._remember(node.out, tuple(perm.index(a) for a in order), name)
+
+    def _numpy(self, node: Node) -> None:
+        inputs = ["" if v is None else self._get(v, identity(v.rank)) for v in node.inputs]
+        outputs = [self.body.fresh("np") for _ in node.outputs]
+        self.steps.append(NumpyStep(node, len(self.body.nodes), inputs, outputs))
+        for value, name in zip(node.outputs, outputs, strict=True):
+            self._remember(value, identity(value.rank), name)
+
+    def _emit(self, node: Node, schema: OpSchema) -> None:
+        perm = self._choose(node, schema)
+        moved = move(node, perm)
+        assert moved is not None and schema.lower is not None
+        real = self._is_simulated(node, schema)
+        names = [self._operand(node, schema, i, perm, real) for i in range(len(node.inputs))]
+        names += [""] * (len(schema.inputs) - len(names))
+        shadow = self._shadow(node, perm, moved, real)
+        outputs = schema.lower(shadow, self.body, names)
+        for i, name in enumerate([outputs] if isinstance(outputs, str) else outputs):
+            self._result(node.outputs[i], name, schema.result(i).order(node.outputs[i].rank) or moved.out_perm, real)
+
+    def _is_simulated(self, node: Node, schema: OpSchema) -> bool:
+        """Whether fixed-point data goes through real numbers: not for ops that only move it about."""
+        if schema.on_stored or not any(v.dtype.is_fixed for v in (*node.outputs, *node.inputs) if v is not None):
+            return False
+        data = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype.is_fixed]
+        return not (schema.keeps_values and len({v.encoding for v in data}) == 1)
+
+    def _result(self, value: Value, name: str, perm: Perm, real: bool) -> None:
+        if real and value.dtype.is_fixed:
+            self._remember(value, perm, self._quantize(value, name, perm))
+        else:
+            self._remember(value, perm, name)
+
+    def _operand(self, node: Node, schema: OpSchema, index: int, perm: Perm, real: bool) -> str:
+        value, declared = node.inputs[index], schema.operand(index)
+        if value is None:
+            return ""
+        order = declared.order(value.rank)
+        if order is not None:
+            return self._get(value, order, real)
+        if not self._travels(node, schema, index) or perm == identity(len(perm)):
+            return self._get(value, identity(value.rank), real)
+        if value.rank == len(perm):
+            return self._get(value, perm, real)
+        return self._aligned(value, perm, real)
+
+    def _aligned(self, value: Value, perm: Perm, real: bool) -> str:
+        """A broadcast operand of lower rank, given all axes so that it can follow the permutation."""
+        shape = (1,) * (len(perm) - value.rank) + value.shape
+        if value.data is not None and not (real and value.dtype.is_fixed):
+            return self.body.const(value.data.reshape(shape).transpose(perm))
+        full = self.body.reshape(self._get(value, identity(value.rank), real), shape)
+        return self.body.transpose(full, perm)
+
+    def _travels(self, node: Node, schema: OpSchema, index: int) -> bool:
+        """Whether an operand is data that is permuted along with the output."""
+        if schema.moves is Moves.ELEMENTWISE:
+            return True
+        value = node.inputs[index]
+        return (
+            schema.moves is Moves.AXES
+            and schema.operand(index).role is Role.ACTIVATION
+            and value is not None
+            and value.rank == node.x(0).rank
+        )
+
+    # -- the choice of an axis order ------------------------------------------------------------------------------
+
+    def _choose(self, node: Node, schema: OpSchema) -> Perm:
+        """The order in which the least data must be transposed first; ties go to the order that data is in."""
+        rank = node.out.rank if schema.moves is Moves.ELEMENTWISE else node.x(0).rank if node.inputs else 0
+        natural = identity(rank)
+        if schema.moves is Moves.FIXED:
+            return natural
+        data = [v for i, v in enumerate(node.inputs) if v is not None and self._travels(node, schema, i)]
+        present = [(v, self._orders(v)) for v in data if v.data is None and v.rank == rank]
+        orders = dict.fromkeys(p for _, have in present for p in have)
+        candidates = [p for p in (*orders, natural) if move(node, p) is not None]
+        cost = lambda p: sum(v.size for v, have in present if p not in have)
+        return min(candidates, key=cost, default=natural)
+
+    def _orders(self, value: Value) -> dict[Perm, str]:
+        return self.known.get((value, False), {})
+
+    def _shadow(self, node: Node, perm: Perm, moved: Moved, real: bool) -> Node:
+        """The node as its `lower` should see it: permuted shapes and parameters, real types."""
+        if perm == identity(len(perm)) and not real:
+            return node
+        schema = schema_of(node)
+        inputs = [
+            None if v is None else self._seen(v, perm if self._travels(node, schema, i) else None, real)
+            for i, v in enumerate(node.inputs)
+        ]
+        outputs = [self._seen(v, moved.out_perm, real) for v in node.outputs]
+        return Node(node.op, node.name, inputs, outputs, moved.params, node.source)
+
+    def _seen(self, value: Value, perm: Perm | None, real: bool) -> Value:
+        dtype = DType.FLOAT_32 if real and value.dtype.is_fixed else value.dtype
+        if perm is None:
+            return Value(value.name, dtype, value.shape, data=None if real else value.data)
+        shape = (1,) * (len(perm) - value.rank) + value.shape
+        return Value(value.name, dtype, permuted(shape, perm))
+
+
+def lower(graph: Graph, extra: Sequence[Value] = ()) -> Lowered:
+    """The ONNX body that computes the graph's outputs and the `extra` values."""
+    return Lowering().run(graph, extra)
+
