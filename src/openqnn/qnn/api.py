@@ -1,0 +1,169 @@
+"""A backend's interface table, called by name; a failing call becomes an error that gives the reason.
+
+The libraries answer bare numbers. Their symbolic names come from the library itself, and the actual reason is
+only in its log, so the log is always captured and its last lines go into the error.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from openqnn.errors import BackendError, LibraryError
+from openqnn.qnn import abi
+from openqnn.qnn.capture import captured_output
+from openqnn.qnn.library import Library
+
+_P, _U32, _STR = c.c_void_p, c.c_uint32, c.c_char_p
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "backendCreate": (_P, _P, _P),
+    "backendGetBuildId": (_P,),
+    "backendValidateOpConfig": (_P, abi.OpConfig),
+    "backendFree": (_P,),
+    "contextCreate": (_P, _P, _P, _P),
+    "contextFree": (_P, _P),
+    "graphCreate": (_P, _STR, _P, _P),
+    "graphAddNode": (_P, abi.OpConfig),
+    "graphFinalize": (_P, _P, _P),
+    "graphExecute": (_P, _P, _U32, _P, _U32, _P, _P),
+    "tensorCreateGraphTensor": (_P, _P),
+    "logCreate": (abi.LogCallback, _U32, _P),
+    "logFree": (_P,),
+    "deviceCreate": (_P, _P, _P),
+    "deviceFree": (_P,),
+    "errorGetMessage": (c.c_uint64, _P),
+}
+
+_LOG_LINES_KEPT = 200
+_LOG_LINES_SHOWN = 8
+_LINE_BYTES = 4096
+
+
+class Log:
+    """What a library logged, newest last. One per library, alive as long as the process.
+
+    A library may keep the callback beyond the handle that it was given with, so it is never released.
+    """
+
+    def __init__(self) -> None:
+        self.lines: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
+        self.echo: int | None = None
+        """A file descriptor that gets every line at once, for a process that may not live to tell."""
+        self.callback = abi.LogCallback(self._on_message)
+        self._count = 0
+
+    def mark(self) -> int:
+        """A position, for `since`."""
+        return self._count
+
+    def since(self, mark: int) -> list[str]:
+        """The last lines that came after the mark, as many as an error should show."""
+        fresh = min(self._count - mark, _LOG_LINES_SHOWN)
+        return list(self.lines)[-fresh:] if fresh else []
+
+    def _on_message(self, template: bytes, level: int, timestamp: int, arguments: int) -> None:
+        del level, timestamp
+        text = c.create_string_buffer(_LINE_BYTES)
+        _vsnprintf(text, _LINE_BYTES, template, c.c_void_p(arguments))
+        line = text.value.decode(errors="replace").strip()
+        self.lines.append(line)
+        self._count += 1
+        if self.echo is not None:
+            _write_line(self.echo, line)
+
+
+class Api:
+    """One library's interface. `capture=False` leaves the process's stdout and stderr as they are."""
+
+    def __init__(self, library: Library, *, capture: bool = True) -> None:
+        self.library = library
+        self.printed: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
+        self._capture = capture
+        self._provider = _provider(library)
+        self._functions: dict[str, Any] = {}
+        self.log = _log_of(library)
+
+    @property
+    def backend_id(self) -> int:
+        return int(self._provider.backend_id)
+
+    @property
+    def core_version(self) -> tuple[int, int, int]:
+        core = self._provider.core
+        return core.major, core.minor, core.patch
+
+    def function(self, name: str) -> Any:
+        """The entry as a callable; ctypes' own type, hence Any."""
+        if name not in self._functions:
+            address = self._provider.table[abi.INTERFACE_ENTRIES.index(name)]
+            if not address:
+                raise BackendError(f"{self.library.name} has no {name}")
+            self._functions[name] = c.CFUNCTYPE(c.c_uint64, *_SIGNATURES[name])(address)
+        return self._functions[name]
+
+    def call(self, name: str, *arguments: Any, subject: str = "") -> None:
+        """Call an entry; on failure raise an error that starts with `subject`, the node or tensor at hand."""
+        function = self.function(name)
+        mark = self.log.mark()
+        with self.quiet():
+            code = function(*arguments)
+        if code:
+            raise self.failure(name, code, subject, mark)
+
+    def failure(self, name: str, code: int, subject: str, mark: int) -> BackendError:
+        """The error for a call that answered `code`; the reason is among the log lines since `mark`."""
+        parts = [subject, f"{self.library.name}: {name} failed with {self.describe(code)}"]
+        log = "".join(f"\n  log: {line}" for line in self.log.since(mark))
+        return BackendError(": ".join(part for part in parts if part) + log)
+
+    def describe(self, code: int) -> str:
+        """`QNN_GRAPH_ERROR_INVALID_NAME (6003): ...` in the library's own words, or the bare number."""
+        text = c.c_char_p()
+        function = self.function("errorGetMessage") if self._has("errorGetMessage") else None
+        if function is None or function(code, c.byref(text)) or not text.value:
+            return f"error {code} ({code:#x})"
+        symbol, _, sentence = text.value.decode(errors="replace").partition(":")
+        return f"{symbol} ({code}):{sentence}" if sentence else f"{symbol} ({code})"
+
+    @contextmanager
+    def quiet(self) -> Generator[None, None, None]:
+        """Keep the library's prints off the user's terminal; they are added to `printed`."""
+        with captured_output(self.printed) if self._capture else nullcontext():
+            yield
+
+    def _has(self, name: str) -> bool:
+        return bool(self._provider.table[abi.INTERFACE_ENTRIES.index(name)])
+
+
+_vsnprintf = c.CDLL(None).vsnprintf
+_logs: dict[str, Log] = {}
+_logs_lock = threading.Lock()
+
+
+def _log_of(library: Library) -> Log:
+    with _logs_lock:
+        return _logs.setdefault(str(library.path), Log())
+
+
+def _provider(library: Library) -> abi.Provider:
+    try:
+        get_providers = library.handle.QnnInterface_getProviders
+    except AttributeError as error:
+        hint = "give a backend library such as libQnnCpu.so or libQnnHtp.so"
+        raise LibraryError(f"{library.path} is not a QNN backend", hint=hint) from error
+    providers, count = c.POINTER(c.POINTER(abi.Provider))(), c.c_uint32()
+    get_providers.restype = c.c_uint64
+    code = get_providers(c.byref(providers), c.byref(count))
+    if code or not count.value:
+        raise LibraryError(f"{library.path} offers no interface (QnnInterface_getProviders answered {code})")
+    return providers[0][0]
+
+
+def _write_line(descriptor: int, line: str) -> None:
+    os.write(descriptor, f"{line}\n".encode())

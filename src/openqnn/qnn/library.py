@@ -1,0 +1,109 @@
+"""Find and load a vendor library, as late as possible, with advice when it is not there."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from openqnn.errors import LibraryError
+from openqnn.qnn.capture import captured_output
+
+WHEEL = "onnxruntime-qnn==2.3.0"
+
+_SHORT_NAMES = {
+    "cpu": "libQnnCpu.so",
+    "gpu": "libQnnGpu.so",
+    "htp": "libQnnHtp.so",
+    "ir": "libQnnIr.so",
+    "saver": "libQnnSaver.so",
+    "system": "libQnnSystem.so",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A loaded vendor library."""
+
+    path: Path
+    handle: ctypes.CDLL
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+_loaded: dict[Path, Library] = {}
+_lock = threading.Lock()
+
+
+def find_library(name: str | os.PathLike[str]) -> Path:
+    """The file that `name` means: a path, a file name such as libQnnCpu.so, or a short name such as cpu."""
+    text = os.fspath(name)
+    if os.sep in text:
+        return _given_path(Path(text))
+    file_name = _SHORT_NAMES.get(text.lower(), text)
+    looked: list[str] = []
+    for origin, folder in _folders():
+        if (folder / file_name).is_file():
+            return (folder / file_name).resolve()
+        looked.append(f"{folder} ({origin})")
+    raise LibraryError(_not_found(file_name, looked), hint=_advice(file_name))
+
+
+def load_library(name: str | os.PathLike[str]) -> Library:
+    """Load the library, once per process: the vendor's libraries do not unload cleanly."""
+    path = find_library(name)
+    with _lock:
+        if path not in _loaded:
+            _loaded[path] = Library(path, _open(path))
+        return _loaded[path]
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    try:
+        with captured_output(deque()):
+            return ctypes.CDLL(str(path))
+    except OSError as error:
+        hint = "the library needs Linux of this machine's architecture with glibc 2.35 or later"
+        raise LibraryError(f"{path} cannot be loaded: {error}", hint=hint) from error
+
+
+def _given_path(path: Path) -> Path:
+    if path.is_file():
+        return path.resolve()
+    raise LibraryError(f"{path.name} not found: there is no file {path}", hint=_advice(path.name))
+
+
+def _folders() -> Iterator[tuple[str, Path]]:
+    sdk = os.environ.get("QNN_SDK_ROOT")
+    if sdk:
+        yield "QNN_SDK_ROOT", Path(sdk) / "lib" / "x86_64-linux-clang"
+    spec = importlib.util.find_spec("onnxruntime_qnn")  # finds the package without running it
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        yield "onnxruntime-qnn wheel", Path(location)
+    for entry in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep):
+        if entry:
+            yield "LD_LIBRARY_PATH", Path(entry)
+
+
+def _not_found(file_name: str, looked: list[str]) -> str:
+    if not looked:
+        return (
+            f"{file_name} not found: QNN_SDK_ROOT and LD_LIBRARY_PATH are not set, "
+            "and the onnxruntime-qnn wheel is not installed"
+        )
+    return f"{file_name} not found; looked in " + ", ".join(looked)
+
+
+def _advice(file_name: str) -> str:
+    if file_name not in _SHORT_NAMES.values():
+        names = ", ".join(_SHORT_NAMES)
+        return f"name a library by its path, its file name (libQnnHtp.so) or one of: {names}"
+    reason = "; newer wheels do not carry libQnnCpu.so" if file_name == "libQnnCpu.so" else ""
+    return f"pip install {WHEEL}{reason}, or set QNN_SDK_ROOT"

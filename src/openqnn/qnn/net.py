@@ -1,0 +1,120 @@
+"""A QNN graph as plain records: what a lowering produces, and what printers and backends consume.
+
+Nothing here knows about files, libraries or the IR. Tensors are named by strings, as in every QNN artefact,
+and each name appears once in `Net.tensors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+class TensorKind(IntEnum):
+    """Who fills a tensor; the numbers are QNN's own."""
+
+    APP_WRITE = 0
+    APP_READ = 1
+    NATIVE = 3
+    STATIC = 4
+    NULL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NetQuant:
+    """real = (stored + offset) * scale; one pair per channel when `axis` is given.
+
+    `bitwidth` is set only where fewer bits are used than the data type stores (4-bit weights in bytes).
+    """
+
+    scales: tuple[float, ...]
+    offsets: tuple[int, ...]
+    axis: int | None = None
+    bitwidth: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.scales) != len(self.offsets):
+            raise ValueError(f"{len(self.scales)} scales but {len(self.offsets)} offsets")
+        if self.axis is None and len(self.scales) != 1:
+            raise ValueError(f"a per-tensor encoding has one scale, not {len(self.scales)}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetTensor:
+    """One tensor; `dtype` is the QNN data type code, `data` the stored values of a static tensor."""
+
+    name: str
+    kind: TensorKind
+    dtype: int
+    dims: tuple[int, ...]
+    quant: NetQuant | None = None
+    data: Array | None = None
+
+    # The generated comparison would ask an array for its truth value.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NetTensor):
+            return NotImplemented
+        return self._key() == other._key() and _same_data(self.data, other.data)
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.name, self.kind, self.dtype, self.dims, self.quant
+
+
+@dataclass(frozen=True, slots=True)
+class NetScalar:
+    """A scalar parameter; backends insist on the exact `dtype`."""
+
+    dtype: int
+    value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class NetNode:
+    """One operation. An input of None is an optional operand that is left out.
+
+    `source` says where the operation came from in the user's model, for error messages.
+    """
+
+    name: str
+    package: str
+    op: str
+    inputs: tuple[str | None, ...]
+    outputs: tuple[str, ...]
+    params: tuple[tuple[str, NetScalar | NetTensor], ...] = ()
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op} '{self.name}'" + (f" ({self.source})" if self.source else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """A whole graph: nodes in execution order, and every tensor that they name."""
+
+    name: str
+    tensors: dict[str, NetTensor]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[NetNode, ...]
+
+    def param_tensors(self) -> Iterator[NetTensor]:
+        """The tensors that are parameters of nodes; they are not in `tensors`."""
+        for node in self.nodes:
+            for _, value in node.params:
+                if isinstance(value, NetTensor):
+                    yield value
+
+
+def _same_data(a: Array | None, b: Array | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.dtype == b.dtype and np.array_equal(a, b)
