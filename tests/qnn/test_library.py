@@ -39,13 +39,13 @@ def test_the_sdk_comes_before_the_wheel(bare: pytest.MonkeyPatch, tmp_path: Path
     library.parent.mkdir(parents=True)
     library.touch()
     bare.setenv("QNN_SDK_ROOT", str(tmp_path))
-    assert find_library("htp") == library.resolve()
+    assert find_library("htp") == library
 
 
 def test_the_search_path_is_used(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "libQnnCpu.so").touch()
     bare.setenv("LD_LIBRARY_PATH", os.pathsep.join(["/nowhere", str(tmp_path)]))
-    assert find_library("cpu") == (tmp_path / "libQnnCpu.so").resolve()
+    assert find_library("cpu") == tmp_path / "libQnnCpu.so"
 
 
 def test_a_missing_library_says_where_it_looked(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:

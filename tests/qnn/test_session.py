@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -228,17 +229,14 @@ def test_sessions_in_threads(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == "back"
 
 
-@needs_cpu
-def test_closing_frees_what_was_opened() -> None:
-    tensors = unary("Relu", (1024, 1024)).tensors.values()
+def _heavy() -> Net:
+    """4 MB of weights."""
     weight = static("w", np.ones((1024, 1024), np.float32))
-    big = build("g", [*tensors, weight], (node("add", "ElementWiseAdd", ("x", "w"), "y"),))
+    tensors = [*unary("Relu", (1024, 1024)).tensors.values(), weight]
+    return build("g", tensors, (node("add", "ElementWiseAdd", ("x", "w"), "y"),))
 
-    def cycle() -> None:
-        with VendorSession("cpu") as session:
-            session.compose(big)
-            session.finalize()
 
+def _assert_nothing_is_left(cycle: Callable[[], None]) -> None:
     for _ in range(3):
         cycle()
     before, memory = _open_resources(), _resident_mb()
@@ -246,6 +244,30 @@ def test_closing_frees_what_was_opened() -> None:
         cycle()
     assert _open_resources() == before
     assert _resident_mb() - memory < 40, "20 graphs with 4 MB of weights each were not freed"
+
+
+@needs_cpu
+def test_closing_frees_what_was_opened() -> None:
+    net = _heavy()
+
+    def cycle() -> None:
+        with VendorSession("cpu") as session:
+            session.compose(net)
+            session.finalize()
+
+    _assert_nothing_is_left(cycle)
+
+
+@needs_cpu
+def test_a_new_graph_frees_the_one_before() -> None:
+    net = _heavy()
+    with VendorSession("cpu") as session:
+
+        def cycle() -> None:
+            session.compose(net)
+            session.finalize()
+
+        _assert_nothing_is_left(cycle)
 
 
 def _open_resources() -> tuple[int, int]:

@@ -23,7 +23,6 @@ _P, _U32, _STR = c.c_void_p, c.c_uint32, c.c_char_p
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "backendCreate": (_P, _P, _P),
-    "backendGetBuildId": (_P,),
     "backendValidateOpConfig": (_P, abi.OpConfig),
     "backendFree": (_P,),
     "contextCreate": (_P, _P, _P, _P),

@@ -51,7 +51,7 @@ def find_library(name: str | os.PathLike[str]) -> Path:
     looked: list[str] = []
     for origin, folder in _folders():
         if (folder / file_name).is_file():
-            return (folder / file_name).resolve()
+            return (folder / file_name).absolute()
         looked.append(f"{folder} ({origin})")
     raise LibraryError(_not_found(file_name, looked), hint=_advice(file_name))
 
@@ -76,7 +76,7 @@ def _open(path: Path) -> ctypes.CDLL:
 
 def _given_path(path: Path) -> Path:
     if path.is_file():
-        return path.resolve()
+        return path.absolute()
     raise LibraryError(f"{path.name} not found: there is no file {path}", hint=_advice(path.name))
 
 
