@@ -1,0 +1,61 @@
+"""The ONNX frontend: opset 7 to the newest that the installed onnx package knows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import onnx
+
+from openqnn.errors import ModelError
+from openqnn.frontends.onnx import conv, elementwise
+from openqnn.frontends.onnx.importer import Importer, Problem
+from openqnn.frontends.onnx.inputs import Dimensions
+from openqnn.frontends.onnx.reader import OnnxModel, read_model
+from openqnn.frontends.onnx.translation import OpenQnnWarning
+from openqnn.ir import Graph
+
+OLDEST_OPSET = 7
+FAMILIES = (conv, elementwise)
+
+__all__ = ["Dimensions", "Importer", "OpenQnnWarning", "Problem", "import_onnx", "open_onnx"]
+
+
+def open_onnx(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
+    """Reads a model, checks its opset and inlines its own functions."""
+    model = read_model(source)
+    opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), None)
+    newest = onnx.defs.onnx_opset_version()
+    if opset is not None and opset > newest:
+        raise ModelError(
+            f"the model uses opset {opset}; the installed onnx {onnx.__version__} knows up to {newest}",
+            hint="pip install --upgrade onnx, or export with an older opset",
+        )
+    if opset is not None and opset < OLDEST_OPSET:
+        message = f"opset {opset} is older than {OLDEST_OPSET}, the oldest that is tested"
+        warnings.warn(message, OpenQnnWarning, stacklevel=2)
+    if model.proto.functions:
+        model.proto = _inlined(model.proto)
+    return model
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(proto)
+    except Exception as e:  # C++ exceptions of several kinds
+        raise ModelError(f"the model's functions cannot be inlined: {e}") from e
+
+
+def importer(source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None) -> Importer:
+    """An importer for a model, not yet run."""
+    model = open_onnx(source)
+    name = model.path.stem if model.path else model.graph.name or "graph"
+    return Importer(model, dimensions or Dimensions(), Path(name).name)
+
+
+def import_onnx(source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None) -> Graph:
+    """The QNN graph of an ONNX model, before any pass."""
+    return importer(source, dimensions).run()

@@ -1,0 +1,100 @@
+"""ONNX nodes whose inputs are all known: computed on the spot, as shape arithmetic must be.
+
+A few common ops have a numpy row, for speed; every other one is computed by ONNX's own reference implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from openqnn.ir import Array, Value
+
+SMALL = 4096  # elements; larger constants stay nodes and are folded together by a pass
+_NEVER = {"If", "Loop", "Scan", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli",
+          "Multinomial", "Dropout"}  # fmt: skip
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """ONNX divides integers towards zero."""
+    if a.dtype.kind not in "iu":
+        return a / b
+    quotient = np.abs(a) // np.abs(b)
+    return (quotient * np.sign(a) * np.sign(b)).astype(a.dtype)
+
+
+def _cast(x: Array, *, to: int, **_: Any) -> Array:
+    return x.astype(helper.tensor_dtype_to_np_dtype(to))
+
+
+def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    return np.take(x, indices, axis=axis)
+
+
+_ROWS: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _divide,
+    "Cast": _cast,
+    "Gather": _gather,
+    "Concat": lambda *xs, axis: np.concatenate(xs, axis=axis),
+    "Identity": lambda x: x,
+    "Equal": np.equal,
+    "Where": np.where,
+}
+
+
+def _arrays(inputs: Sequence[Any]) -> list[Array | None] | None:
+    """The inputs as arrays when all are known."""
+    found: list[Array | None] = []
+    for value in inputs:
+        if value is None:
+            found.append(None)
+        elif isinstance(value, Value) and value.data is not None:
+            found.append(value.data)
+        else:
+            return None
+    return found
+
+
+def small(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
+    """The results of a node on small constants; None when it has to be translated."""
+    arrays = _arrays(inputs)
+    if not arrays or node.op_type in _NEVER or node.domain not in ("", "ai.onnx"):
+        return None
+    if sum(a.size for a in arrays if a is not None) > SMALL:
+        return None
+    row = _ROWS.get(node.op_type)
+    try:
+        if row is not None and all(a is not None for a in arrays):
+            result = row(*arrays, **{a.name: helper.get_attribute_value(a) for a in node.attribute})
+            return [np.asarray(result, getattr(result, "dtype", None))]
+    except Exception:  # odd attributes or shapes: the reference implementation decides
+        return anything(node, inputs, opset)
+    return anything(node, inputs, opset)
+
+
+def anything(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
+    """The same by ONNX's reference implementation; None when that does not know or refuses the node."""
+    arrays = _arrays(inputs)
+    if not arrays or node.op_type in _NEVER or node.domain not in ("", "ai.onnx"):
+        return None
+    from onnx.reference import ReferenceEvaluator  # slow to import and rarely needed
+
+    feeds = {n: a for n, a in zip(node.input, arrays, strict=True) if n}
+    infos = [helper.make_value_info(n, onnx.TypeProto()) for n in feeds]
+    outs = [helper.make_value_info(o, onnx.TypeProto()) for o in node.output if o]
+    graph = helper.make_graph([node], "one", infos, outs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        with np.errstate(all="ignore"):
+            found = dict(zip((o.name for o in outs), ReferenceEvaluator(model).run(None, feeds), strict=True))
+    except Exception:  # it raises whatever numpy raises; the translator then gives the reason
+        return None
+    results = [found.get(o) for o in node.output]
+    return [np.asarray(r) for r in results] if all(isinstance(r, np.ndarray | np.generic) for r in results) else None

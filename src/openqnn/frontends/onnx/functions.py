@@ -1,0 +1,84 @@
+"""ONNX ops that ONNX itself defines as functions of simpler ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import defs, helper
+
+from openqnn.ir import Value
+
+
+@dataclass(frozen=True)
+class Function:
+    """A body to translate in place of a node."""
+
+    nodes: list[onnx.NodeProto]
+    inputs: list[str]
+    outputs: list[str]
+    opsets: dict[str, int]
+
+
+def body_of(node: onnx.NodeProto, inputs: Sequence[Any], domain: str, opset: int) -> Function | None:
+    """The function body of an op with the node's attributes filled in; None when ONNX has none."""
+    try:
+        schema = defs.get_schema(node.op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+    proto = _context_dependent(schema, node, inputs, opset) or _plain(schema, opset)
+    if proto is None:
+        return None
+    attributes = {a.name: a.default_value for a in schema.attributes.values() if a.default_value.name}
+    attributes.update({a.name: a for a in node.attribute})
+    nodes = [_bound(n, attributes) for n in proto.node]
+    opsets = {o.domain: o.version for o in proto.opset_import} or {"": opset}
+    return Function(nodes, list(proto.input), list(proto.output), opsets)
+
+
+def _plain(schema: defs.OpSchema, opset: int) -> onnx.FunctionProto | None:
+    versions = [v for v in schema.function_opset_versions if v <= opset]
+    if not versions:
+        return None
+    return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(versions)))
+
+
+def _context_dependent(
+    schema: defs.OpSchema, node: onnx.NodeProto, inputs: Sequence[Any], opset: int
+) -> onnx.FunctionProto | None:
+    """Some bodies depend on the types of the inputs."""
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+    if not versions:
+        return None
+    types = [_type(v) for v in inputs]
+    try:
+        found = schema.get_context_dependent_function_with_opset_version(
+            max(versions), node.SerializeToString(), [t.SerializeToString() for t in types]
+        )
+    except Exception:  # the builders of bodies throw what C++ throws when they do not apply
+        return None
+    return onnx.FunctionProto.FromString(found)
+
+
+def _type(value: Any) -> onnx.TypeProto:
+    if not isinstance(value, Value):
+        return onnx.TypeProto()
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype.numpy), list(value.shape))
+
+
+def _bound(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto]) -> onnx.NodeProto:
+    """A body's node with references to the function's attributes replaced by their values."""
+    bound = onnx.NodeProto()
+    bound.CopyFrom(node)
+    del bound.attribute[:]
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            bound.attribute.append(attribute)
+        elif attribute.ref_attr_name in attributes:
+            copy = onnx.AttributeProto()
+            copy.CopyFrom(attributes[attribute.ref_attr_name])
+            copy.name = attribute.name
+            bound.attribute.append(copy)
+    return bound

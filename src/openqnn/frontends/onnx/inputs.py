@@ -1,0 +1,62 @@
+"""Static shapes for the inputs of a model: QNN graphs have no dynamic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+
+from openqnn.errors import DynamicShapeError, ShapeError
+from openqnn.ir import Shape
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """What the user said about shapes: whole shapes by input name, symbols by name, and the batch size."""
+
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    batch: int | None = None
+
+
+def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
+    """The shape of an input, with every dimension settled."""
+    tensor = info.type.tensor_type
+    declared = [_dimension(d) for d in tensor.shape.dim]
+    if info.name in said.shapes:
+        return _checked(info.name, declared if tensor.HasField("shape") else None, tuple(said.shapes[info.name]))
+    if not tensor.HasField("shape"):
+        raise DynamicShapeError(f"input '{info.name}' has no shape", hint=_hint(info.name, ["N", "..."]))
+    shape = [_settled(d, i, said) for i, d in enumerate(declared)]
+    if any(isinstance(d, str) for d in shape):
+        text = ",".join(d if isinstance(d, str) else str(d) for d in shape)
+        raise DynamicShapeError(
+            f"input '{info.name}' has dynamic dimensions: [{text}]", hint=_hint(info.name, [str(d) for d in shape])
+        )
+    return tuple(int(d) for d in shape)
+
+
+def _dimension(d: onnx.TensorShapeProto.Dimension) -> int | str:
+    if d.WhichOneof("value") == "dim_value" and d.dim_value >= 0:
+        return d.dim_value
+    return d.dim_param or "?"
+
+
+def _settled(d: int | str, index: int, said: Dimensions) -> int | str:
+    if index == 0 and said.batch is not None:
+        return said.batch
+    return said.symbols.get(d, d) if isinstance(d, str) else d
+
+
+def _checked(name: str, declared: list[int | str] | None, shape: Shape) -> Shape:
+    if any(d < 0 for d in shape):
+        raise ShapeError(f"input '{name}': shape {list(shape)} has a negative dimension")
+    if declared is not None and len(declared) != len(shape):
+        raise ShapeError(f"input '{name}': shape {list(shape)} given, the model has rank {len(declared)}: {declared}")
+    return shape
+
+
+def _hint(name: str, shape: list[str]) -> str:
+    example = ",".join(d if d.isdigit() else "1" for d in shape)
+    return f"say it: --input_shape {name}={example} (Python: input_shapes={{{name!r}: ({example.replace(',', ', ')},)}})"

@@ -1,0 +1,146 @@
+"""Opens an ONNX file: structure parsed, weights mapped from the file or from its external data files."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, helper, numpy_helper
+
+from openqnn.errors import ModelError
+from openqnn.frontends.onnx.wire import split_model
+from openqnn.ir import Array
+
+_SIGNATURES = [
+    (b"\x89HDF", 0, "an HDF5 (Keras) file"),
+    (b"PK\x03\x04", 0, "a ZIP archive (a PyTorch or DLC file?)"),
+    (b"TFL3", 4, "a TFLite model"),
+    (b"ORTM", 4, "an ONNX Runtime .ort file"),
+    (b"\x1f\x8b", 0, "a gzip archive"),
+    (b"version https://git-lfs", 0, "a Git LFS pointer, not the model itself: run 'git lfs pull'"),
+]
+
+
+@dataclass
+class OnnxModel:
+    """A parsed model; `arrays` has its initializers, as views into mapped files where they are large."""
+
+    proto: onnx.ModelProto
+    path: Path | None
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> onnx.GraphProto:
+        return self.proto.graph
+
+    def tensor(self, tensor: TensorProto) -> Array:
+        """The array of any tensor of the model, such as a Constant's attribute."""
+        return _array(tensor, self.path.parent if self.path else None)
+
+
+def read_model(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
+    """A file, or a model in memory."""
+    if isinstance(source, onnx.ModelProto):
+        return _with_arrays(OnnxModel(source, None), {})
+    path = Path(source)
+    buffer = _map(path)
+    try:
+        stripped, spans = split_model(buffer)
+        proto = onnx.ModelProto.FromString(stripped)
+    except (ModelError, DecodeError, ValueError) as e:
+        reason = e.message if isinstance(e, ModelError) else "the bytes are not a protobuf message"
+        raise ModelError(f"{path}: not a readable ONNX model: {reason}", hint=_advice(buffer)) from e
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise ModelError(f"{path}: not an ONNX model: it holds no graph", hint=_advice(buffer))
+    raw = {i: buffer[s.start : s.end] for i, s in spans.items()}
+    return _with_arrays(OnnxModel(proto, path), raw)
+
+
+def _map(path: Path) -> memoryview:
+    try:
+        with path.open("rb") as f:
+            if os.fstat(f.fileno()).st_size == 0:
+                raise ModelError(f"{path}: the file is empty")
+            return memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
+    except FileNotFoundError as e:
+        raise ModelError(f"{path}: no such file") from e
+    except (OSError, ValueError) as e:
+        raise ModelError(f"{path}: cannot be read: {e}") from e
+
+
+def _advice(buffer: memoryview) -> str:
+    for signature, at, what in _SIGNATURES:
+        if bytes(buffer[at : at + len(signature)]) == signature:
+            return f"it looks like {what}"
+    return "the download or copy may be incomplete; check its size or export it again"
+
+
+def _with_arrays(model: OnnxModel, raw: dict[int, memoryview]) -> OnnxModel:
+    folder = model.path.parent if model.path else None
+    for index, tensor in enumerate(model.graph.initializer):
+        model.arrays[tensor.name] = _mapped(tensor, raw[index]) if index in raw else _array(tensor, folder)
+    return model
+
+
+def _numpy_type(tensor: TensorProto) -> np.dtype[Any]:
+    try:
+        return helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError as e:
+        raise ModelError(f"tensor '{tensor.name}': unknown data type {tensor.data_type}") from e
+
+
+def _mapped(tensor: TensorProto, data: memoryview) -> Array:
+    """An array over bytes that stay in the file."""
+    dtype, dims = _numpy_type(tensor), tuple(tensor.dims)
+    count = int(np.prod(dims, dtype=np.int64))
+    if dtype.itemsize * count != len(data) or min(dims, default=1) < 0:
+        packed = TensorProto(data_type=tensor.data_type, dims=dims, raw_data=bytes(data), name=tensor.name)
+        return _decoded(packed)
+    return np.frombuffer(data, dtype).reshape(dims)
+
+
+def _decoded(tensor: TensorProto) -> Array:
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception as e:  # malformed tensors raise whatever numpy or protobuf stumble over
+        raise ModelError(f"tensor '{tensor.name}' {list(tensor.dims)} does not fit its data: {e}") from e
+
+
+def _array(tensor: TensorProto, folder: Path | None) -> Array:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return _external(tensor, folder)
+    return _decoded(tensor)
+
+
+def _external(tensor: TensorProto, folder: Path | None) -> Array:
+    info = {e.key: e.value for e in tensor.external_data}
+    location = info.get("location", "")
+    if folder is None:
+        raise ModelError(f"tensor '{tensor.name}' is in the external file '{location}': give the model by its path")
+    path = _inside(folder, location, tensor.name)
+    try:
+        start = int(info.get("offset") or 0)
+        length = int(info.get("length") or path.stat().st_size - start)
+    except ValueError as e:
+        raise ModelError(f"tensor '{tensor.name}': bad external data entry {info}") from e
+    if start < 0 or length < 0 or start + length > path.stat().st_size:
+        raise ModelError(
+            f"tensor '{tensor.name}': bytes {start} to {start + length} of '{location}', which has {path.stat().st_size}",
+            hint="the external data file is truncated or belongs to another model",
+        )
+    return _mapped(tensor, _map(path)[start : start + length] if length else memoryview(b""))
+
+
+def _inside(folder: Path, location: str, name: str) -> Path:
+    path = folder / location
+    if not location or Path(location).is_absolute() or ".." in Path(location).parts:
+        raise ModelError(f"tensor '{name}': external data location '{location}' leaves the model's folder")
+    if not path.is_file():
+        raise ModelError(f"tensor '{name}': external data file '{path}' is missing", hint="keep it beside the model")
+    return path

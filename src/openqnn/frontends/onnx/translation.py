@@ -1,0 +1,153 @@
+"""What a translator sees of the model and the graph while it translates one node."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from openqnn.errors import OpenQnnError
+from openqnn.ir import Array, DType, Graph, Shape, Value, dtype_of
+from openqnn.ops import Builder
+
+# QNN computes in 32 bits at most: wider source types are narrowed, and values that do not fit are an error.
+NARROW = {DType.INT_64: DType.INT_32, DType.UINT_64: DType.UINT_32, DType.FLOAT_64: DType.FLOAT_32}
+
+
+class Refused(OpenQnnError):
+    """A node that cannot be translated, with the reason. The importer collects them over the whole model."""
+
+
+class OpenQnnWarning(UserWarning):
+    """Something that the user should know but that does not stop the work."""
+
+
+def narrow_type(dtype: DType) -> DType:
+    return NARROW.get(dtype, dtype)
+
+
+def onnx_dtype(code: int, what: str) -> DType:
+    """The DType of an ONNX element type; Refused for those that QNN does not have."""
+    try:
+        dtype = dtype_of(onnx.helper.tensor_dtype_to_np_dtype(code))
+    except (ValueError, KeyError, TypeError):
+        dtype = DType.STRING
+    if dtype in (DType.STRING, DType.BFLOAT_16):
+        name = TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
+        raise Refused(f"{what} has element type {name}, which QNN does not compute with")
+    return dtype
+
+
+class Translation:
+    """Builds QNN nodes for the ONNX node at hand: `t("Conv2d", x, w, stride=...)` gives the result Value."""
+
+    def __init__(self, graph: Graph, opset: int) -> None:
+        self.graph = graph
+        self.opset = opset
+        self.node = onnx.NodeProto()
+        self.builder = Builder(graph)
+        self.run_subgraph: Any = None  # set by the importer: (GraphProto) -> list[Value]
+
+    def begin(self, node: onnx.NodeProto, opset: int) -> None:
+        self.node, self.opset = node, opset
+        label = node.name or next((o for o in node.output if o), node.op_type)
+        self.builder.source = f"onnx node {label}"
+        self.builder.stem = next((o for o in node.output if o), node.op_type)
+
+    # -- building -------------------------------------------------------------------------------------------------
+
+    def __call__(self, op: str, *inputs: Value | None, **params: Any) -> Value:
+        return self.builder(op, *(self.operand(v) for v in inputs), **params)
+
+    def many(self, op: str, *inputs: Value | None, **params: Any) -> list[Value]:
+        return self.builder.many(op, *(self.operand(v) for v in inputs), **params)
+
+    def operand(self, value: Value | None) -> Value | None:
+        """A value as QNN takes it: 64-bit constants are narrowed."""
+        if value is None or value.dtype not in NARROW:
+            return value
+        assert value.data is not None, "64-bit values exist only as constants"
+        return self.constant(self.narrowed(value.data), value.name)
+
+    def narrowed(self, data: Array) -> Array:
+        target = NARROW[dtype_of(data.dtype)]
+        if target is not DType.FLOAT_32 and data.size:
+            info = np.iinfo(target.numpy)
+            if data.min() < info.min or data.max() > info.max:
+                self.refuse(f"a constant has values up to {np.abs(data).max()}, beyond {target.label}")
+        with np.errstate(over="ignore"):
+            return data.astype(target.numpy)
+
+    def constant(self, data: Any, name: str = "") -> Value:
+        """A constant that becomes part of the graph when a node uses it; the importer makes names unique in the end."""
+        array = np.asarray(data)
+        return Value(name or f"{self.builder.stem}.const", dtype_of(array.dtype), array.shape, data=array)
+
+    def scalar(self, number: float, like: Value) -> Value:
+        """A one-element constant of the type of another value."""
+        return self.constant(np.asarray(number, narrow_type(like.dtype).numpy))
+
+    # -- helpers that most families need --------------------------------------------------------------------------
+
+    def transpose(self, x: Value, perm: Sequence[int]) -> Value:
+        """Constants are turned in place, as views; others get a Transpose."""
+        if list(perm) == list(range(x.rank)):
+            return x
+        if x.data is not None:
+            return self.constant(x.data.transpose(perm), x.name)
+        return self("Transpose", x, perm=perm)
+
+    def to_last(self, x: Value) -> Value:
+        """Channel-first to channel-last."""
+        return self.transpose(x, (0, *range(2, x.rank), 1))
+
+    def to_first(self, x: Value) -> Value:
+        """Channel-last to channel-first."""
+        return self.transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        if tuple(shape) == x.shape:
+            return x
+        if x.data is not None:
+            return self.constant(x.data.reshape(shape), x.name)
+        return self("Reshape", x, shape=tuple(int(d) for d in shape))
+
+    def cast(self, x: Value, dtype: DType) -> Value:
+        dtype = dtype if x.data is not None else narrow_type(dtype)
+        if x.dtype is dtype:
+            return x
+        if x.data is not None:
+            with np.errstate(all="ignore"):
+                return self.constant(x.data.astype(dtype.numpy), x.name)
+        return self("Cast", x, dtype=dtype)
+
+    def axis(self, axis: int, rank: int) -> int:
+        """A possibly negative axis as QNN wants it."""
+        if not -rank <= axis < max(rank, 1):
+            self.refuse(f"axis {axis} is outside a tensor of rank {rank}")
+        return axis % rank if rank else 0
+
+    def static(self, value: Value | None, what: str) -> Array:
+        """The data of an input that QNN needs to know when the graph is built."""
+        if value is None:
+            self.refuse(f"{what} is missing")
+        if value.data is None:
+            self.refuse(f"{what} is computed at run time; QNN needs it when the graph is built")
+        return value.data
+
+    def ints(self, value: Value | None, what: str) -> tuple[int, ...]:
+        return tuple(int(v) for v in self.static(value, what).ravel())
+
+    def refuse(self, reason: str, hint: str = "") -> NoReturn:
+        raise Refused(reason, hint=hint)
+
+    def warn(self, message: str) -> None:
+        warnings.warn(f"{self.builder.source}: {message}", OpenQnnWarning, stacklevel=2)
+
+
+def broadcast_shape(*shapes: Shape) -> Shape:
+    return tuple(int(d) for d in np.broadcast_shapes(*shapes))
