@@ -1,0 +1,27 @@
+"""OpenQNN: the Qualcomm QNN toolchain as an open Python package.
+
+import openqnn
+graph = openqnn.convert("model.onnx", input_shapes={"x": (1, 3, 224, 224)})
+with openqnn.Session(graph, backend="cpu") as session:
+    outputs = session.run({"x": array})
+"""
+
+from openqnn import errors
+from openqnn.errors import OpenQnnWarning
+from openqnn.ir import Encoding, Graph, Node, Value
+from openqnn.pipeline import Report, Session, check, convert, load
+
+__version__ = "0.1.0"
+__all__ = [
+    "Encoding",
+    "Graph",
+    "Node",
+    "OpenQnnWarning",
+    "Report",
+    "Session",
+    "Value",
+    "check",
+    "convert",
+    "errors",
+    "load",
+]

@@ -20,6 +20,10 @@ class OpenQnnError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
+class OpenQnnWarning(UserWarning):
+    """Something that the user should know but that does not stop the work."""
+
+
 class ModelError(OpenQnnError):
     """The model file is missing, damaged or contradicts itself."""
 
@@ -34,6 +38,10 @@ class DynamicShapeError(ModelError):
 
 class InputError(OpenQnnError):
     """Arrays given to a session, or files given to a tool, do not fit the graph."""
+
+
+class OutputError(OpenQnnError):
+    """A result cannot be written: no permission, no space, or something of the user's is in the way."""
 
 
 class UsageError(OpenQnnError):

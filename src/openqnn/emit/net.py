@@ -90,7 +90,9 @@ def _kind(graph: Graph, value: Value, reads: set[Value]) -> TensorKind:
 
 def _tensor(value: Value, name: str, kind: TensorKind, with_data: bool = True) -> NetTensor:
     data = value.data.reshape(value.shape or (1,)) if value.data is not None and with_data else None
-    return NetTensor(name, kind, int(value.dtype), value.shape or (1,), _quant(value.dtype, value.encoding), data)
+    return NetTensor(
+        name, kind, int(value.dtype), value.shape or (1,), _quant(value.dtype, value.encoding), data
+    )
 
 
 def _quant(dtype: DType, encoding: Encoding | None) -> NetQuant | None:
@@ -104,13 +106,17 @@ def _params(node: Node, name: str, names: _Names) -> tuple[tuple[str, NetScalar 
     """Tensor parameters first, then scalars, each in alphabetical order, as QNN's own tools write them."""
     declared = [p for p in schema_of(node).params if p.name in node.params and p.applies(node.params)]
     ordered = sorted(declared, key=lambda p: (not p.is_tensor, p.name))
-    return tuple((p.name, _param(p, node.params[p.name], name, names)) for p in ordered)
+    return tuple((p.name, _param(p, node.params[p.name], name, names, node.out.dtype)) for p in ordered)
 
 
-def _param(param: Param, value: ParamValue, node: str, names: _Names) -> NetScalar | NetTensor:
+def _param(param: Param, value: ParamValue, node: str, names: _Names, out: DType) -> NetScalar | NetTensor:
     if param.is_tensor:
         data = np.asarray(value, param.dtype.numpy)
-        return NetTensor(names.fresh(f"{node}_{param.name}"), TensorKind.STATIC, int(param.dtype), data.shape, data=data)
+        return NetTensor(
+            names.fresh(f"{node}_{param.name}"), TensorKind.STATIC, int(param.dtype), data.shape, data=data
+        )
     number = param.code(value) if isinstance(value, str) else value
     assert not isinstance(number, tuple | str)
+    if param.as_output and out.is_integer:
+        return NetScalar(int(out), int(number))
     return NetScalar(int(param.dtype), number)

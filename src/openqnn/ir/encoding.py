@@ -27,7 +27,9 @@ class Encoding:
             raise ValueError(f"scales must be positive and finite: {self.scale}")
 
     @classmethod
-    def per_tensor(cls, scale: float, offset: int = 0, bitwidth: int = 8, symmetric: bool = False) -> Encoding:
+    def per_tensor(
+        cls, scale: float, offset: int = 0, bitwidth: int = 8, symmetric: bool = False
+    ) -> Encoding:
         return cls((float(scale),), (int(offset),), bitwidth, None, symmetric)
 
     def _broadcast(self, values: tuple[float, ...], rank: int) -> NDArray[np.float64]:

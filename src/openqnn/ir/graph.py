@@ -6,6 +6,7 @@ in the user's model that they came from, through every rewrite: messages and deb
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -256,7 +257,9 @@ class Graph:
     def sort(self) -> None:
         """Restores topological order, keeping the present order where it is free to. Raises on a cycle."""
         nodes = list(self.nodes)
-        waiting = {n: len({v.producer for v in n.inputs if v is not None and v.producer is not None}) for n in nodes}
+        waiting = {
+            n: len({v.producer for v in n.inputs if v is not None and v.producer is not None}) for n in nodes
+        }
         ready = [n for n in reversed(nodes) if waiting[n] == 0]
         done: list[Node] = []
         while ready:
@@ -272,8 +275,16 @@ class Graph:
             raise VerifyError(f"the graph has a cycle through {stuck.where}")
         self._nodes = done
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the graph and its constants to an .oqnn file; `openqnn.load` reads it back."""
+        from openqnn.ir.store import save_graph  # the store reads graphs; a graph only borrows it
+
+        save_graph(self, path)
+
     def __str__(self) -> str:
-        from openqnn.ir.text import print_graph  # the text form reads graphs; a graph only borrows it to be printed
+        from openqnn.ir.text import (
+            print_graph,  # the text form reads graphs; a graph only borrows it to be printed
+        )
 
         return print_graph(self)
 

@@ -25,7 +25,7 @@ from openqnn.ir.encoding import Encoding
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
 
 INLINE_ELEMENTS = 8
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]*")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------
@@ -101,7 +101,9 @@ def _data(data: Array) -> str:
 
 
 def _plain(data: Array) -> ParamValue:
-    return tuple(v.item() if isinstance(v, np.generic) else v for v in data.astype(_exact(data.dtype)).ravel())
+    return tuple(
+        v.item() if isinstance(v, np.generic) else v for v in data.astype(_exact(data.dtype)).ravel()
+    )
 
 
 def _exact(dtype: np.dtype[Any]) -> Any:
@@ -121,7 +123,7 @@ def _param(value: ParamValue) -> str:
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<float>[+-]?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)(?![\w.]))"""
-    r"""|(?P<int>[+-]?\d+)|(?P<word>%?[A-Za-z_][A-Za-z0-9_./:-]*)|(?P<mark>[%{}\[\]()<>=,:@]))"""
+    r"""|(?P<int>[+-]?\d+)|(?P<word>%?[A-Za-z_][A-Za-z0-9_./-]*)|(?P<mark>[%{}\[\]()<>=,:@]))"""
 )
 
 
@@ -195,7 +197,9 @@ class _Parser:
         else:
             value.data = np.asarray(self.param(), dtype=value.dtype.numpy)
         if value.data.size != value.size:
-            raise ModelError(f"graph text: constant '{value.name}' has {value.data.size} elements, not {value.size}")
+            raise ModelError(
+                f"graph text: constant '{value.name}' has {value.data.size} elements, not {value.size}"
+            )
         value.data = value.data.reshape(value.shape)
 
     def node(self) -> Node:
@@ -208,7 +212,11 @@ class _Parser:
             package = self.string()
             self.take("mark", ":"), self.take("mark", ":")
         node = Node(self.take("word"), outputs[0].name, self.operands(), outputs, package=package)
-        while self.next()[0] == "word" and self.next()[1] not in ("name", "input", "output", "const") and self.is_param():
+        while (
+            self.next()[0] == "word"
+            and self.next()[1] not in ("name", "input", "output", "const")
+            and self.is_param()
+        ):
             key = self.take("word")
             self.take("mark", "=")
             node.params[key] = self.param()

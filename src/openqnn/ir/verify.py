@@ -55,6 +55,10 @@ def _names(graph: Graph) -> None:
 def _inferred(node: Node, infer: InferRule) -> None:
     for value, (shape, dtype) in zip(node.outputs, infer(node), strict=False):
         if value.shape != shape:
-            raise VerifyError(f"{node.where}: '{value.name}' is {list(value.shape)}, its op says {list(shape)}")
+            raise VerifyError(
+                f"{node.where}: '{value.name}' is {list(value.shape)}, its op says {list(shape)}"
+            )
         if dtype is not None and value.dtype is not dtype:
-            raise VerifyError(f"{node.where}: '{value.name}' is {value.dtype.label}, its op says {dtype.label}")
+            raise VerifyError(
+                f"{node.where}: '{value.name}' is {value.dtype.label}, its op says {dtype.label}"
+            )

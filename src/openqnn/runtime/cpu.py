@@ -38,7 +38,9 @@ class CpuExecutable:
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         self._steps = _steps(self.lowered, threads)
-        self._single = self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
+        self._single = (
+            self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
+        )
         self._results = [self.lowered.outputs[n] for n in self.output_names]
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -48,6 +50,10 @@ class CpuExecutable:
         except (RuntimeError, ValueError, ort.capi.onnxruntime_pybind11_state.Fail) as e:
             raise BackendError(f"ONNX Runtime failed: {_first_line(e)}") from e
         return dict(zip(self.output_names, results, strict=True))
+
+    def close(self) -> None:
+        """Frees the sessions."""
+        self._steps, self._single = [], None
 
     def _run_single(self, feeds: dict[str, Array]) -> list[Array]:
         assert self._single is not None
@@ -119,7 +125,11 @@ def _session(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], 
     small, large = _split(constants)
     initializers = [_embedded(n, a) for n, a in small.items()] + [_external(n, a) for n, a in large.items()]
     graph = helper.make_graph(
-        nodes, "graph", [_info(n, *_type_of(lowered, n)) for n in inputs], [_bare(n) for n in outputs], initializers
+        nodes,
+        "graph",
+        [_info(n, *_type_of(lowered, n)) for n in inputs],
+        [_bare(n) for n in outputs],
+        initializers,
     )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
@@ -127,11 +137,26 @@ def _session(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], 
     keep = [ort.OrtValue.ortvalue_from_numpy(a) for a in large.values()]
     if large:
         options.add_external_initializers(list(large), keep)
+    return OnnxStep(_open(model, options), inputs, outputs, [keep, large])
+
+
+def _open(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.InferenceSession:
     try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return _create(model, options)
+    except ort.capi.onnxruntime_pybind11_state.NotImplemented:
+        from openqnn.runtime.widen import widen  # reads the registry of all kernels: only when it is needed
+
+        wide = widen(model)
     except Exception as e:  # ONNX Runtime raises a dozen unrelated classes here
         raise BackendError(f"ONNX Runtime refuses the graph: {_first_line(e)}") from e
-    return OnnxStep(session, inputs, outputs, [keep, large])
+    try:
+        return _create(wide, options)
+    except Exception as e:
+        raise BackendError(f"ONNX Runtime refuses the graph: {_first_line(e)}") from e
+
+
+def _create(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.InferenceSession:
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _options(threads: int) -> ort.SessionOptions:

@@ -72,7 +72,11 @@ class Lowering:
         real = real and value.dtype.is_fixed
         have = self.known.get((value, real), {})
         if perm not in have:
-            name = self._constant(value, perm) if not real and value.data is not None else self._derive(value, perm, real)
+            name = (
+                self._constant(value, perm)
+                if not real and value.data is not None
+                else self._derive(value, perm, real)
+            )
             self._remember(value, perm, name, real)
         return self.known[value, real][perm]
 
@@ -126,7 +130,7 @@ class Lowering:
         elif schema.lower is not None:
             self._emit(node, schema)
         elif schema.compute is not None:
-            self._numpy(node)
+            self._numpy(node, schema)
         else:
             raise BackendError(f"{node.where}: the built-in backend does not run this op: {schema.why_not}")
 
@@ -137,12 +141,15 @@ class Lowering:
         for order, name in self.known[x, False].items():
             self._remember(node.out, tuple(perm.index(a) for a in order), name)
 
-    def _numpy(self, node: Node) -> None:
-        inputs = ["" if v is None else self._get(v, identity(v.rank)) for v in node.inputs]
+    def _numpy(self, node: Node, schema: OpSchema) -> None:
+        real = self._is_simulated(node, schema)
+        inputs = ["" if v is None else self._get(v, identity(v.rank), real) for v in node.inputs]
         outputs = [self.body.fresh("np") for _ in node.outputs]
-        self.steps.append(NumpyStep(node, len(self.body.nodes), inputs, outputs))
-        for value, name in zip(node.outputs, outputs, strict=True):
-            self._remember(value, identity(value.rank), name)
+        seen = self._as_real(node) if real else node
+        self.steps.append(NumpyStep(seen, len(self.body.nodes), inputs, outputs))
+        for value, view, name in zip(node.outputs, seen.outputs, outputs, strict=True):
+            self.types[name] = (view.dtype.numpy, value.shape)
+            self._result(value, name, identity(value.rank), real)
 
     def _emit(self, node: Node, schema: OpSchema) -> None:
         perm = self._choose(node, schema)
@@ -154,11 +161,15 @@ class Lowering:
         shadow = self._shadow(node, perm, moved, real)
         outputs = schema.lower(shadow, self.body, names)
         for i, name in enumerate([outputs] if isinstance(outputs, str) else outputs):
-            self._result(node.outputs[i], name, schema.result(i).order(node.outputs[i].rank) or moved.out_perm, real)
+            value = node.outputs[i]
+            moves = moved.out_perm if value.rank == len(moved.out_perm) else identity(value.rank)
+            self._result(value, name, schema.result(i).order(value.rank) or moves, real)
 
     def _is_simulated(self, node: Node, schema: OpSchema) -> bool:
         """Whether fixed-point data goes through real numbers: not for ops that only move it about."""
-        if schema.on_stored or not any(v.dtype.is_fixed for v in (*node.outputs, *node.inputs) if v is not None):
+        if schema.on_stored or not any(
+            v.dtype.is_fixed for v in (*node.outputs, *node.inputs) if v is not None
+        ):
             return False
         data = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype.is_fixed]
         return not (schema.keeps_values and len({v.encoding for v in data}) == 1)
@@ -229,18 +240,27 @@ class Lowering:
             None if v is None else self._seen(v, perm if self._travels(node, schema, i) else None, real)
             for i, v in enumerate(node.inputs)
         ]
-        outputs = [self._seen(v, moved.out_perm, real) for v in node.outputs]
+        outputs = [
+            self._seen(v, moved.out_perm if v.rank == len(moved.out_perm) else None, real)
+            for v in node.outputs
+        ]
         return Node(node.op, node.name, inputs, outputs, moved.params, node.source)
+
+    def _as_real(self, node: Node) -> Node:
+        inputs = [None if v is None else self._seen(v, None, real=True) for v in node.inputs]
+        outputs = [self._seen(v, None, real=True) for v in node.outputs]
+        return Node(node.op, node.name, inputs, outputs, node.params, node.source)
 
     def _seen(self, value: Value, perm: Perm | None, real: bool) -> Value:
         dtype = DType.FLOAT_32 if real and value.dtype.is_fixed else value.dtype
+        encoding = None if real else value.encoding
         if perm is None:
-            return Value(value.name, dtype, value.shape, data=None if real else value.data)
+            return Value(value.name, dtype, value.shape, encoding, data=None if real else value.data)
         shape = (1,) * (len(perm) - value.rank) + value.shape
-        return Value(value.name, dtype, permuted(shape, perm))
+        moved = encoding.permuted(perm) if encoding is not None and len(perm) == value.rank else encoding
+        return Value(value.name, dtype, permuted(shape, perm), moved)
 
 
 def lower(graph: Graph, extra: Sequence[Value] = ()) -> Lowered:
     """The ONNX body that computes the graph's outputs and the `extra` values."""
     return Lowering().run(graph, extra)
-

@@ -1,0 +1,59 @@
+"""Arrays from and to files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from openqnn.errors import InputError
+from openqnn.formats.files import replacing
+from openqnn.ir import Array, Graph
+from openqnn.pipeline import random_inputs
+
+
+def read_inputs(graph: Graph, files: Mapping[str, str], fill: bool) -> dict[str, Array]:
+    """The graph's inputs from files; those not given are random when `fill` says so."""
+    unknown = [n for n in files if n not in graph.ports or n not in {v.name for v in graph.inputs}]
+    names = ", ".join(repr(v.name) for v in graph.inputs)
+    if unknown:
+        raise InputError(f"the graph has no input '{unknown[0]}'", hint=f"its inputs: {names}")
+    missing = [v.name for v in graph.inputs if v.name not in files]
+    if missing and not fill:
+        raise InputError(
+            f"no file for input '{missing[0]}'", hint=f"--input {missing[0]}=FILE.npy, or --random"
+        )
+    made = random_inputs(graph) if missing else {}
+    return {
+        v.name: _read(graph, v.name, Path(files[v.name])) if v.name in files else made[v.name]
+        for v in graph.inputs
+    }
+
+
+def _read(graph: Graph, name: str, path: Path) -> Array:
+    port = graph.ports[name]
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        data = np.fromfile(path, port.dtype.numpy)
+    except (OSError, ValueError) as e:
+        raise InputError(f"input '{name}': {path} cannot be read: {e}") from e
+    wanted = int(np.prod(port.shape, dtype=np.int64))
+    if data.size != wanted or path.stat().st_size % port.dtype.numpy.itemsize:
+        raise InputError(
+            f"input '{name}': {path} has {path.stat().st_size} bytes, {port.dtype.label}{list(port.shape)} needs "
+            f"{wanted * port.dtype.numpy.itemsize}"
+        )
+    return data.reshape(port.shape)
+
+
+def output_path(folder: Path, name: str) -> Path:
+    """NAME.npy, with what a file name cannot hold replaced."""
+    return folder / (re.sub(r"[^\w.@+-]", "_", name) + ".npy")
+
+
+def write_array(path: Path, array: Array) -> None:
+    with replacing(path) as file:
+        np.save(file, array, allow_pickle=False)

@@ -1,0 +1,143 @@
+"""The commands: each reads its option groups, calls the Python API and prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openqnn.errors import OutputError
+from openqnn.options.field import read_options
+from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
+from openqnn.options.source import SourceOptions
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    doc: str
+    groups: tuple[type[Any], ...]
+    run: Callable[[Namespace], int]
+
+
+def version() -> str:
+    from openqnn import __version__
+
+    return __version__
+
+
+def _settings(source: SourceOptions) -> dict[str, Any]:
+    """The keyword arguments of `convert` that the options stand for."""
+    return {"input_shapes": dict(source.input_shapes), "dims": dict(source.dims), "batch": source.batch}
+
+
+def run_convert(arguments: Namespace) -> int:
+    from openqnn.cli.report import Stages, print_explanation
+    from openqnn.passes import Explain
+    from openqnn.pipeline import convert
+
+    source, output = read_options(arguments, SourceOptions), read_options(arguments, ConvertOutput)
+    target = Path(output.output or Path(source.model).with_suffix(".oqnn").name)
+    _check_target(target, Path(source.model), output.overwrite)
+    explain = Explain() if output.explain else None
+    with Stages(quiet=output.quiet) as stages:
+        graph = convert(source.model, **_settings(source), explain=explain, progress=stages.update)
+        stages.update("write", 0, 1)
+        graph.save(target)
+    if explain is not None:
+        print_explanation(explain)
+    if not output.quiet:
+        print(f"{target}: {len(graph.nodes)} nodes, {target.stat().st_size:,} bytes")
+    return 0
+
+
+def _check_target(target: Path, source: Path, overwrite: bool) -> None:
+    """Nothing of the user's is replaced unasked: only a graph file of ours."""
+    from openqnn.formats.container import is_container
+
+    if target.is_dir():
+        raise OutputError(f"{target} is a directory", hint=f"-o {target / source.with_suffix('.oqnn').name}")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise OutputError(f"{target} is the source model itself", hint="give another file with -o")
+    if target.exists() and not is_container(target) and not overwrite:
+        raise OutputError(f"{target} exists and is not an OpenQNN graph", hint="--overwrite replaces it")
+
+
+def run_check(arguments: Namespace) -> int:
+    from openqnn.cli.report import print_check, print_explanation
+    from openqnn.passes import Explain
+    from openqnn.pipeline import check, convert
+
+    source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
+    report = check(source.model, **_settings(source))
+    if output.json:
+        problems = [dataclasses.asdict(p) for p in report.problems]
+        print(
+            json.dumps({"ok": report.ok, "supported": dict(report.supported), "problems": problems}, indent=2)
+        )
+    else:
+        print_check(report)
+    if output.explain and report.ok:
+        explain = Explain()
+        convert(source.model, **_settings(source), explain=explain)
+        print_explanation(explain, file=sys.stderr if output.json else sys.stdout)
+    return 0 if report.ok else 1
+
+
+def run_inspect(arguments: Namespace) -> int:
+    from openqnn.analysis.summary import summarise
+    from openqnn.cli.report import print_summary
+    from openqnn.pipeline import open_graph
+
+    source, output = read_options(arguments, SourceOptions), read_options(arguments, InspectOutput)
+    graph = open_graph(source.model, **_settings(source))
+    if output.text:
+        print(graph, end="")
+        return 0
+    summary = summarise(graph)
+    if output.json:
+        print(json.dumps(dataclasses.asdict(summary), indent=2))
+    else:
+        print_summary(summary)
+    return 0
+
+
+def run_run(arguments: Namespace) -> int:
+    from openqnn.cli.arrays import output_path, read_inputs, write_array
+    from openqnn.cli.report import print_results
+    from openqnn.pipeline import Session, open_graph
+
+    source, io = read_options(arguments, SourceOptions), read_options(arguments, RunIo)
+    graph = open_graph(source.model, **_settings(source))
+    inputs = read_inputs(graph, dict(io.inputs), fill=io.random)
+    with Session(graph, io.backend, threads=io.threads) as session:
+        results = session.run(inputs, io.outputs or None)
+    folder = Path(io.output_dir)
+    paths = {name: output_path(folder, name) for name in results}
+    for name, array in results.items():
+        write_array(paths[name], array)
+    print_results(results, paths)
+    return 0
+
+
+COMMANDS = (
+    Command("convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert),
+    Command(
+        "check",
+        "Tell what of a model is supported, and why the rest is not.",
+        (SourceOptions, CheckOutput),
+        run_check,
+    ),
+    Command(
+        "inspect",
+        "Summarise a model: ops, parameters, MACs, memory.",
+        (SourceOptions, InspectOutput),
+        run_inspect,
+    ),
+    Command("run", "Run a model on arrays from files.", (SourceOptions, RunIo), run_run),
+)

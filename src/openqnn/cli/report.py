@@ -1,0 +1,111 @@
+"""What the commands print: tables on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from openqnn.analysis.summary import Summary
+    from openqnn.ir import Array
+    from openqnn.passes import Explain
+    from openqnn.pipeline import Report
+
+
+def _console(file: TextIO | None = None) -> Console:
+    """Tables keep their width when the output is a file or a pipe."""
+    target = file or sys.stdout
+    return Console(file=target, width=None if target.isatty() else 160, soft_wrap=False, highlight=False)
+
+
+class Stages:
+    """A progress bar on stderr for people; silent when nobody watches."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
+        self._progress = Progress(
+            *columns, console=console, transient=True, disable=quiet or not console.is_terminal
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Stages:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        if self._progress.disable:
+            return
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done)
+
+
+def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def print_check(report: Report) -> None:
+    table = _table("op", "nodes", "result", "reason", "first at", right=("nodes",))
+    for op, count in sorted(report.supported.items()):
+        table.add_row(escape(op), str(count), "supported")
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for p in report.problems:
+        groups.setdefault((p.op, p.reason), []).append(p)
+    for (op, reason), members in groups.items():
+        table.add_row(escape(op), str(len(members)), "not supported", escape(reason), escape(members[0].node))
+    console = _console()
+    console.print(table)
+    good, bad = sum(report.supported.values()), len(report.problems)
+    console.print(
+        f"\n{good} nodes supported, {bad} not."
+        + ("" if report.ok else " Nodes behind these were not looked at.")
+    )
+
+
+def print_summary(summary: Summary) -> None:
+    console = _console()
+    console.print(f"graph {escape(summary.name)}")
+    for kind, values in (("input ", summary.inputs), ("output", summary.outputs)):
+        for value in values:
+            console.print(f"  {kind} {escape(value)}")
+    table = _table("op", "count", "parameters", "MACs", right=("count", "parameters", "MACs"))
+    for row in summary.rows:
+        table.add_row(row.op, str(row.count), f"{row.parameters:,}", f"{row.macs:,}")
+    total = sum(r.count for r in summary.rows)
+    table.add_row("total", str(total), f"{summary.parameters:,}", f"{summary.macs:,}", style="bold")
+    console.print(table)
+    console.print(
+        f"parameters {summary.parameter_bytes:,} bytes, activations at most {summary.activation_bytes:,} bytes"
+    )
+
+
+def print_results(results: Mapping[str, Array], paths: Mapping[str, Path]) -> None:
+    table = _table("output", "type", "shape", "min", "max", "mean", "file", right=("min", "max", "mean"))
+    for name, array in results.items():
+        numbers = array.astype(np.float64) if array.size else np.zeros(1)
+        stats = [f"{v:.6g}" for v in (numbers.min(), numbers.max(), numbers.mean())]
+        table.add_row(
+            escape(name), str(array.dtype), "x".join(map(str, array.shape)), *stats, escape(str(paths[name]))
+        )
+    _console().print(table)
+
+
+def print_explanation(explain: Explain, file: TextIO | None = None) -> None:
+    console = _console(file)
+    for line in explain.lines():
+        console.print(escape(line))

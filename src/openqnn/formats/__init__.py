@@ -1,0 +1,1 @@
+"""File formats, as bytes and arrays: nothing here knows the graph."""

@@ -1,0 +1,21 @@
+"""Graphs in files."""
+
+from __future__ import annotations
+
+import os
+
+from openqnn.formats.container import read_container, write_container
+from openqnn.ir.graph import Graph
+from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
+
+
+def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes a graph with its constants; the file appears whole or not at all."""
+    large = {v.name: v.data for v in graph.constants() if v.data is not None and v.size > INLINE_ELEMENTS}
+    write_container(path, print_graph(graph), large)
+
+
+def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """Reads it back; constants stay in the mapped file."""
+    text, constants = read_container(path)
+    return parse_graph(text, constants)

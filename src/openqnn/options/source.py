@@ -1,0 +1,52 @@
+"""Options about the source model."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from openqnn.options.field import option
+
+
+def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """NAME=1,3,224,224; the name may itself contain `=`."""
+    name, sign, dims = text.rpartition("=")
+    try:
+        shape = tuple(int(d) for d in dims.split(",")) if dims.strip() else ()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=1,3,224,224") from None
+    if not sign or not name or any(d < 0 for d in shape):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=1,3,224,224")
+    return name, shape
+
+
+def named_size(text: str) -> tuple[str, int]:
+    """SYMBOL=8."""
+    name, sign, size = text.rpartition("=")
+    if not sign or not name or not size.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: expected SYMBOL=8")
+    return name, int(size)
+
+
+def positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of at least 1")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The source model."""
+
+    model: str = option("", "model", metavar="MODEL", help="an ONNX model, or an .oqnn graph")
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
+        help="shape of an input, such as x=1,3,224,224; repeat for several inputs",
+    )  # fmt: skip
+    dims: tuple[tuple[str, int], ...] = option(
+        (), "--dim", metavar="SYMBOL=N", parse=named_size, repeat=True,
+        help="size of a symbolic dimension wherever it appears; repeat for several",
+    )  # fmt: skip
+    batch: int | None = option(
+        None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
+    )

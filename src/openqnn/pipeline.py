@@ -1,0 +1,310 @@
+"""The Python API: convert, check, load, Session."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from openqnn.errors import InputError, ModelError, OpenQnnWarning, UsageError
+from openqnn.formats.container import is_container
+from openqnn.ir import Array, DType, Graph, Port, Value
+from openqnn.ir.store import load_graph
+
+if TYPE_CHECKING:
+    import onnx
+
+    from openqnn.frontends.onnx import Importer, Problem
+    from openqnn.passes import Explain
+    from openqnn.runtime.cpu import CpuExecutable
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+def convert(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    explain: Explain | None = None,
+    progress: Progress | None = None,
+) -> Graph:
+    """The QNN graph of an ONNX model.
+
+    Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. Raises
+    UnsupportedError with every node that has no QNN equivalent, ModelError when the file is damaged, and
+    DynamicShapeError when a dimension is left open.
+    """
+    from openqnn.passes import run_passes
+
+    importer = _importer(model, input_shapes, dims, batch)
+    _warn_of_bad_weights(importer.model.arrays)
+    if progress is not None:
+        importer.on_node = lambda done, total: progress("translate", done, total)
+    graph = importer.run()
+    if progress is not None:
+        progress("optimise", 0, 1)
+    run_passes(graph, explain)
+    return graph
+
+
+def _importer(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    input_shapes: Mapping[str, Sequence[int]] | None,
+    dims: Mapping[str, int] | None,
+    batch: int | None,
+) -> Importer:
+    from openqnn.frontends.onnx import Dimensions, importer
+
+    found = importer(model, Dimensions(dict(input_shapes or {}), dict(dims or {}), batch))
+    inputs = [i.name for i in found.model.graph.input if i.name not in found.model.arrays]
+    for name in input_shapes or {}:
+        if name not in inputs:
+            raise UsageError(
+                f"the model has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, inputs))}"
+            )
+    symbols = {
+        d.dim_param for i in found.model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param
+    }
+    for name in dims or {}:
+        if name not in symbols:
+            known = ", ".join(sorted(map(repr, symbols))) or "none"
+            raise UsageError(f"the model has no dimension '{name}'", hint=f"its symbols: {known}")
+    return found
+
+
+def _warn_of_bad_weights(arrays: Mapping[str, Array]) -> None:
+    bad = [name for name, array in arrays.items() if _is_bad(array)]
+    if bad:
+        names = ", ".join(f"'{n}'" for n in bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+        warnings.warn(f"weights with NaN or infinite values: {names}", OpenQnnWarning, stacklevel=3)
+
+
+def _is_bad(array: Array) -> bool:
+    """A sum finds almost all good tensors in one pass; only a suspicious one is looked at element by element."""
+    if array.dtype.kind != "f" or not array.size:
+        return False
+    with np.errstate(all="ignore"):
+        return not np.isfinite(array.sum()) and not np.isfinite(array).all()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found: how often each source op is translated, and every node that cannot be."""
+
+    supported: Mapping[str, int]
+    problems: Sequence[Problem]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def check(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batch: int | None = None,
+) -> Report:
+    """A dry run: what is supported, what is not and why. Nodes behind an unsupported one are not looked at."""
+    from openqnn.errors import UnsupportedError
+
+    importer = _importer(model, input_shapes, dims, batch)
+    try:
+        importer.run()
+    except UnsupportedError as e:
+        if not e.problems:
+            raise
+    return Report(dict(importer.covered), tuple(importer.problems))
+
+
+def load(path: str | os.PathLike[str]) -> Graph:
+    """A graph from an .oqnn file."""
+    if not Path(path).is_file():
+        raise ModelError(f"{path}: no such file")
+    return load_graph(path)
+
+
+def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
+    """A graph from an .oqnn file, or by converting a model."""
+    if not is_container(path):
+        return convert(path, **settings)
+    given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch")]
+    if given:
+        raise UsageError(
+            f"{path} has static shapes: {given[0]} does not apply", hint="convert the source model again"
+        )
+    return load(path)
+
+
+class Session:
+    """A graph ready to run. Arrays go in and come out by the source model's names, layout, shapes and types.
+
+    `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp").
+    """
+
+    def __init__(
+        self,
+        graph: Graph | str | os.PathLike[str],
+        backend: str | os.PathLike[str] = "cpu",
+        *,
+        threads: int = 0,
+    ) -> None:
+        self.graph = graph if isinstance(graph, Graph) else open_graph(graph)
+        self.backend = os.fspath(backend)
+        self._threads = threads
+        self._ports = self.graph.ports
+        self._executables: dict[tuple[str, ...], CpuExecutable | _VendorExecutable] = {}
+        self._main = self._executable(())
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for executable in self._executables.values():
+            executable.close()
+        self._executables.clear()
+
+    @property
+    def input_names(self) -> list[str]:
+        return [v.name for v in self.graph.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [v.name for v in self.graph.outputs]
+
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Runs once. `outputs` may name intermediate tensors, which come in the graph's own layout and types."""
+        if not self._executables:
+            raise UsageError("the session is closed")
+        arrays = self._checked(inputs)
+        if outputs is None:
+            results = self._main.run(arrays)
+            return {name: self._outward(name, array) for name, array in results.items()}
+        results = self._executable(tuple(n for n in outputs if n not in self.output_names)).run(arrays)
+        return {name: self._outward(name, results[name]) for name in outputs}
+
+    def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        names = self.input_names
+        for name in inputs:
+            if name not in names:
+                raise InputError(
+                    f"the graph has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, names))}"
+                )
+        missing = [n for n in names if n not in inputs]
+        if missing:
+            raise InputError(f"no array for input {', '.join(map(repr, missing))}")
+        return {v.name: inward(v, self._ports[v.name], inputs[v.name]) for v in self.graph.inputs}
+
+    def _outward(self, name: str, array: Array) -> Array:
+        port = self._ports.get(name)
+        if port is None or (array.shape == port.shape and array.dtype == port.dtype.numpy):
+            return array
+        return array.reshape(port.shape).astype(port.dtype.numpy)
+
+    def _executable(self, extra: tuple[str, ...]) -> CpuExecutable | _VendorExecutable:
+        if extra not in self._executables:
+            values = [self._value(name) for name in extra]
+            self._executables[extra] = self._compile(values)
+        return self._executables[extra]
+
+    def _compile(self, extra: list[Value]) -> CpuExecutable | _VendorExecutable:
+        if self.backend == "cpu":
+            from openqnn.runtime.cpu import CpuExecutable
+
+            return CpuExecutable(self.graph, threads=self._threads, extra=extra)
+        if extra:
+            raise UsageError(
+                "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
+            )
+        return _VendorExecutable(self.graph, self.backend)
+
+    def _value(self, name: str) -> Value:
+        known = {v.name: v for v in self.graph.values()}
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 3)
+            hint = (
+                f"did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else "`openqnn inspect --text` lists them"
+            )
+            raise InputError(f"the graph has no tensor '{name}'", hint=hint)
+        return known[name]
+
+
+class _VendorExecutable:
+    """A graph on one of Qualcomm's libraries, in a child process: a bad graph cannot take the caller down."""
+
+    def __init__(self, graph: Graph, library: str) -> None:
+        from openqnn.emit import lower
+        from openqnn.qnn.isolated import Worker
+        from openqnn.qnn.library import find_library
+
+        self._graph = graph
+        self._library = find_library(library)
+        self._net = lower(graph)
+        self._worker = Worker()
+
+    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        shapes = [self._net.tensors[n].dims for n in self._net.inputs]
+        values = [arrays[v.name].reshape(s) for v, s in zip(self._graph.inputs, shapes, strict=True)]
+        results = self._worker.run(self._net, dict(zip(self._net.inputs, values, strict=True)), self._library)
+        return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+def inward(value: Value, port: Port, given: Any) -> Array:
+    """An array from outside as the graph takes it: same shape, and a type that holds the same numbers."""
+    array = np.asarray(given)
+    if array.shape != port.shape:
+        raise InputError(
+            f"input '{value.name}' has shape {list(array.shape)}, the graph wants {list(port.shape)}"
+        )
+    wanted = value.dtype.numpy
+    if array.dtype == wanted:
+        return array
+    if array.dtype.kind != port.dtype.numpy.kind and array.dtype.kind + port.dtype.numpy.kind not in (
+        "iu",
+        "ui",
+    ):
+        raise InputError(
+            f"input '{value.name}' is {array.dtype}, the graph wants {port.dtype.label}",
+            hint=f"convert it on purpose: array.astype('{port.dtype.numpy}')",
+        )
+    if wanted.kind in "iu" and array.size:
+        limits = np.iinfo(wanted)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise InputError(
+                f"input '{value.name}' has values beyond {value.dtype.label}, which QNN computes with"
+            )
+    return array.astype(wanted)
+
+
+def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
+    """Arrays that fit the graph's inputs: normal floats, small integers, coin-flip booleans."""
+    rng = np.random.default_rng(seed)
+    made: dict[str, Array] = {}
+    for value in graph.inputs:
+        port = graph.ports[value.name]
+        if port.dtype.is_float:
+            made[value.name] = rng.standard_normal(port.shape).astype(port.dtype.numpy)
+        else:
+            high = 2 if port.dtype is DType.BOOL_8 else 10
+            made[value.name] = rng.integers(0, high, port.shape).astype(port.dtype.numpy)
+    return made
