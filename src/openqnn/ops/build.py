@@ -9,7 +9,7 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Encoding, Graph, Node, ParamValue, Shape, Value, dtype_of
-from openqnn.ops.schema import ABSENT, FREE, LAST, OPS, REQUIRED, Axis, OpSchema, Param
+from openqnn.ops.schema import ABSENT, FREE, INDICES, LAST, OPS, RANK, REQUIRED, Axis, OpSchema, Param
 
 
 def schema_of(node: Node) -> OpSchema:
@@ -39,7 +39,9 @@ def normalise(param: Param, value: Any, where: str) -> ParamValue:
     if param.members:
         return _member(param, value, where)
     shape = _shape_of(value)
-    if len(shape) != len(param.shape) or any(want not in (-1, got) for want, got in zip(param.shape, shape, strict=True)):
+    if len(shape) != len(param.shape) or any(
+        want not in (-1, got) for want, got in zip(param.shape, shape, strict=True)
+    ):
         raise ShapeError(f"{where}: parameter {param.name}={value} should have shape {list(param.shape)}")
     convert = bool if param.dtype is DType.BOOL_8 else float if param.dtype.is_float else int
     value = _typed(value, convert)
@@ -59,7 +61,7 @@ def _member(param: Param, value: ParamValue, where: str) -> str:
 
 
 def complete(schema: OpSchema, given: dict[str, Any], rank: int, where: str) -> dict[str, ParamValue]:
-    """All parameters, defaults spelled out: the vendor's libraries disagree about what a missing one means."""
+    """All parameters, defaults spelled out: the vendor's libraries disagree on what a missing one means."""
     for name in given:
         schema.param(name)
     params: dict[str, ParamValue] = {}
@@ -71,7 +73,9 @@ def complete(schema: OpSchema, given: dict[str, Any], rank: int, where: str) -> 
             raise ShapeError(f"{where}: parameter {param.name} is missing")
         if value is ABSENT:
             continue
-        params[param.name] = normalise(param, rank - 1 if value == LAST and param.axis is Axis.ONE else value, where)
+        if value is param.default and isinstance(value, str):
+            value = {LAST: rank - 1, RANK: rank}.get(value, value)
+        params[param.name] = normalise(param, value, where)
     return params
 
 
@@ -88,7 +92,9 @@ def check_operands(schema: OpSchema, node: Node) -> None:
         ranks = operand.rank if isinstance(operand.rank, tuple) else (operand.rank,)
         if value is not None and operand.rank is not None and value.rank not in ranks:
             want = " or ".join(map(str, ranks))
-            raise ShapeError(f"{node.where}: input '{operand.name}' has shape {list(value.shape)}, rank {want} expected")
+            raise ShapeError(
+                f"{node.where}: input '{operand.name}' has shape {list(value.shape)}, rank {want} expected"
+            )
 
 
 def check_axes(schema: OpSchema, node: Node) -> None:
@@ -98,8 +104,9 @@ def check_axes(schema: OpSchema, node: Node) -> None:
         if param.axis is Axis.NO or param.name not in node.params:
             continue
         if param.axis is Axis.EACH:
-            if len(node.rows(param.name)) != rank:
-                raise ShapeError(f"{node.where}: {param.name} has {len(node.rows(param.name))} entries for rank {rank}")
+            count = len(node.rows(param.name))
+            if count != rank and not (param.more and count > rank):
+                raise ShapeError(f"{node.where}: {param.name} has {count} entries for rank {rank}")
             continue
         named = (node.int(param.name),) if param.axis is Axis.ONE else node.ints(param.name)
         if any(not 0 <= a < rank for a in named):
@@ -122,6 +129,9 @@ def _dtype(schema: OpSchema, node: Node, index: int) -> DType | None:
     declared = schema.result(index).dtype
     if declared == FREE:
         return None
+    if declared == INDICES:
+        given = node.outputs[index].dtype if index < len(node.outputs) else DType.INT_32
+        return given if given.is_integer else DType.INT_32
     return declared if isinstance(declared, DType) else node.x(cast(int, declared)).dtype
 
 
@@ -150,7 +160,7 @@ class Builder:
         name: str = "",
         **params: Any,
     ) -> list[Value]:
-        """One node, all outputs. `shape(s)` and `dtype(s)` declare what the op cannot infer; `name` names output 0."""
+        """One node, all outputs. `shape`, `dtype` declare what the op cannot infer; `name` names output 0."""
         schema = OPS[op]
         declared = list(shapes) or ([shape] if shape is not None else [])
         types = list(dtypes) or ([dtype] if dtype is not None else [])
@@ -159,7 +169,10 @@ class Builder:
         first = inputs[0] if inputs else None
         label = name or self.graph.unique(self.stem)
         full = complete(schema, params, first.rank if first is not None else 0, f"{op} '{label}'")
-        hints = [Value("", types[i] if i < len(types) else DType.FLOAT_32, tuple(s)) for i, s in enumerate(declared)]
+        hints = [
+            Value("", types[i] if i < len(types) else DType.FLOAT_32, tuple(s))
+            for i, s in enumerate(declared)
+        ]
         node = Node(op, label, list(inputs), hints, full, self.source)
         inferred = infer_outputs(node)
         node.outputs = [self._output(label, i, s, t, types) for i, (s, t) in enumerate(inferred)]

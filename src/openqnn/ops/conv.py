@@ -38,7 +38,8 @@ def _conv_shape(n: Node, out_channels: int) -> list[Shape]:
     stride, dilation, pads = per_dim(n, "stride", dims), per_dim(n, "dilation", dims), pads_of(n, dims)
     spatial = [window(x[i + 1], w[i], stride[i], pads[i], dilation[i]) for i in range(dims)]
     if min(spatial) <= 0:
-        raise ShapeError(f"{n.where}: the filter {list(w[:dims])} is larger than the padded input {list(x[1:-1])}")
+        sizes = f"the filter {list(w[:dims])} is larger than the padded input {list(x[1:-1])}"
+        raise ShapeError(f"{n.where}: {sizes}")
     return [(x[0], *spatial, out_channels)]
 
 
@@ -46,9 +47,10 @@ def conv_shape(n: Node) -> list[Shape]:
     channels, per_group, group = n.x(0).shape[-1], n.x(1).shape[-2], n.int("group")
     if per_group * group != channels:
         raise ShapeError(f"{n.where}: {channels} input channels do not fit {group} group(s) of {per_group}")
-    if group == 0 or n.x(1).shape[-1] % group:
-        raise ShapeError(f"{n.where}: {n.x(1).shape[-1]} output channels cannot be shared by {group} group(s)")
-    return _conv_shape(n, n.x(1).shape[-1])
+    out = n.x(1).shape[-1]
+    if group == 0 or out % group:
+        raise ShapeError(f"{n.where}: {out} output channels cannot be shared by {group} group(s)")
+    return _conv_shape(n, out)
 
 
 def depthwise_shape(n: Node) -> list[Shape]:
@@ -69,26 +71,26 @@ def conv_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
 
 def transpose_conv_shape(n: Node) -> list[Shape]:
     x, w = n.x(0).shape, n.x(1).shape
-    dims, channels = len(x) - 2, w[-1] * n.int("group")
+    dims, group = len(x) - 2, n.int("group")
     positive(n, "stride", "dilation", "group")
-    vector(n, 2, channels)
-    if w[-2] != x[-1] or x[-1] % n.int("group"):
-        raise ShapeError(f"{n.where}: the filter {list(w)} does not fit {x[-1]} channels in {n.int('group')} group(s)")
+    vector(n, 2, w[-1] * group)
+    if w[-2] != x[-1] or x[-1] % group:
+        raise ShapeError(f"{n.where}: the filter {list(w)} does not fit {x[-1]} channels in {group} group(s)")
     stride, dilation, pads = per_dim(n, "stride", dims), per_dim(n, "dilation", dims), pads_of(n, dims)
     extra = per_dim(n, "output_padding", dims, 0)
-    sizes = [
-        (x[i + 1] - 1) * stride[i] + dilation[i] * (w[i] - 1) + 1 - sum(pads[i]) + extra[i] for i in range(dims)
-    ]
+    reach = [dilation[i] * (w[i] - 1) + 1 for i in range(dims)]
+    sizes = [(x[i + 1] - 1) * stride[i] + reach[i] - sum(pads[i]) + extra[i] for i in range(dims)]
     if min(sizes) <= 0:
         raise ShapeError(f"{n.where}: pad_amount {pads} leaves nothing of the output")
-    return [(x[0], *sizes, channels)]
+    return [(x[0], *sizes, w[-1] * group)]
 
 
 def transpose_conv_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     dims = n.x(0).rank - 2
     return b.op(
         "ConvTranspose", *x, strides=per_dim(n, "stride", dims), dilations=per_dim(n, "dilation", dims),
-        pads=onnx_pads(pads_of(n, dims)), output_padding=per_dim(n, "output_padding", dims, 0), group=n.int("group"),
+        pads=onnx_pads(pads_of(n, dims)), output_padding=per_dim(n, "output_padding", dims, 0),
+        group=n.int("group"),
     )  # fmt: skip
 
 
@@ -240,7 +242,7 @@ class TransposeConv3d:
     macs = transpose_conv_macs
 
 
-# -- the matrix that a convolution multiplies -------------------------------------------------------------------------
+# -- the matrix that a convolution multiplies ----------------------------------------------------------------
 
 
 def _positions(n: Node, image: Sequence[int]) -> list[int]:
@@ -249,7 +251,7 @@ def _positions(n: Node, image: Sequence[int]) -> list[int]:
     kernel, stride, dilation = n.ints("kernel_size"), n.ints("stride"), n.ints("dilation")
     counts = [window(image[i], kernel[i], stride[i], n.rows("pad_amount")[i], dilation[i]) for i in range(2)]
     if min(counts) <= 0:
-        raise ShapeError(f"{n.where}: the kernel {list(kernel)} is larger than the padded image {list(image)}")
+        raise ShapeError(f"{n.where}: the kernel {list(kernel)} is larger than the image {list(image)}")
     return counts
 
 
@@ -279,7 +281,8 @@ def _col2im_shape(n: Node) -> list[Shape]:
     kernel = n.ints("kernel_size")
     expected = (image[0], image[3] * kernel[0] * kernel[1], rows * columns)
     if n.x(0).shape != expected:
-        raise ShapeError(f"{n.where}: {list(n.x(0).shape)} does not fold to {list(image)}; that needs {list(expected)}")
+        got = list(n.x(0).shape)
+        raise ShapeError(f"{n.where}: {got} does not fold to {list(image)}; that needs {list(expected)}")
     return [image]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +46,8 @@ def _exact_pads(n: Node) -> Pads:
 
 
 def _padded(n: Node, b: Body, x: str, pads: Pads, value: float) -> str:
-    rows = [(0, 0), (0, 0), *pads]
-    return b.op("Pad", x, b.ints(*onnx_pads(rows)), b.const(value, n.x(0).dtype.numpy))
+    rows = onnx_pads([(0, 0), (0, 0), *pads])
+    return b.op("Pad", x, b.ints(*rows), b.const(value, n.x(0).dtype.numpy))
 
 
 def _fits(n: Node, pads: Pads) -> bool:
@@ -54,15 +55,17 @@ def _fits(n: Node, pads: Pads) -> bool:
     return all(max(row) < k for row, k in zip(pads, n.ints("filter_size"), strict=True))
 
 
-def _pool(n: Node, b: Body, kind: str, x: str, pads: Pads, **attrs: object) -> str:
-    return b.op(kind, x, kernel_shape=n.ints("filter_size"), strides=n.ints("stride"), pads=onnx_pads(pads), **attrs)
+def _pool(n: Node, b: Body, kind: str, x: str, pads: Pads, **attrs: int) -> str:
+    more: dict[str, Any] = {"pads": onnx_pads(pads), **attrs}
+    return b.op(kind, x, kernel_shape=n.ints("filter_size"), strides=n.ints("stride"), **more)
 
 
 def max_pool_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
-    pads = _exact_pads(n)
+    pads, dtype = _exact_pads(n), n.x(0).dtype
     if _fits(n, pads):
         return _pool(n, b, "MaxPool", x[0], pads)
-    return _pool(n, b, "MaxPool", _padded(n, b, x[0], pads, -inf), [(0, 0)] * len(pads))
+    lowest = -inf if dtype.is_float else -(1 << (dtype.bits - 1)) if dtype.signed else 0
+    return _pool(n, b, "MaxPool", _padded(n, b, x[0], pads, lowest), [(0, 0)] * len(pads))
 
 
 def _average(n: Node, b: Body, x: str, count_pads: bool) -> str:
@@ -72,7 +75,8 @@ def _average(n: Node, b: Body, x: str, count_pads: bool) -> str:
         extra = [(0, after - given[1]) for (_, after), given in zip(pads, _pads(n), strict=True)]
         if not any(e for _, e in extra) and _fits(n, pads):
             return _pool(n, b, "AveragePool", x, pads, count_include_pad=1)
-        return _pool(n, b, "AveragePool", _padded(n, b, x, _pads(n), 0), extra, count_include_pad=0)
+        padded = _padded(n, b, x, _pads(n), 0)
+        return _pool(n, b, "AveragePool", padded, extra, count_include_pad=0)
     if _fits(n, pads):
         return _pool(n, b, "AveragePool", x, pads, count_include_pad=0)
     return b.op("Div", *(_sum(n, b, t, pads) for t in (x, _ones(n, b))))

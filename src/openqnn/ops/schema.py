@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, ParamValue, Shape
@@ -27,6 +27,8 @@ from openqnn.ops.body import Body
 
 Infer: TypeAlias = Callable[[Node], Sequence[Shape]]
 Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]
+CanMove: TypeAlias = Callable[[Node, tuple[int, ...]], bool]
+Macs: TypeAlias = Callable[[Node], int]
 Compute: TypeAlias = Callable[[Node, Sequence["Array | None"]], Sequence[Array]]
 
 
@@ -45,6 +47,7 @@ class Moves(Enum):
     FIXED = "fixed"  # it must see its data as declared
     ELEMENTWISE = "elementwise"  # every input broadcasts to the output: all move alike
     AXES = "axes"  # parameters that name axes follow the data
+    VIEW = "view"  # the same elements in row-major order: moves where whole runs of axes move
 
 
 class Axis(Enum):
@@ -66,11 +69,13 @@ class Default(Enum):
 WEIGHT, BIAS, INDEX = Role.WEIGHT, Role.BIAS, Role.INDEX
 REQUIRED, ABSENT = Default.REQUIRED, Default.ABSENT
 LAST: Final = "last"  # default of an axis parameter: the data's last axis
+RANK: Final = "rank"  # default of a parameter: the data's rank
 FREE: Final = "free"  # data type of a result that the caller chooses
+INDICES: Final = "indices"  # data type of a result: int32, or another integer where the caller says so
 
 
 def _order(layout: str, onnx: str, rank: int) -> tuple[int, ...] | None:
-    """`*` in a layout stands for as many axes as the rank leaves: N*C and NC* for any number of spatial axes."""
+    """`*` in a layout stands for as many axes as the rank leaves: N*C and NC* for any spatial axes."""
     if not onnx:
         return None
     spatial = "".join(chr(ord("0") + i) for i in range(rank - len(layout) + 1))
@@ -124,6 +129,8 @@ class Param:
     axis: Axis = Axis.NO
     is_tensor: bool = False
     when: tuple[str, str] | None = None  # sent to a backend only when that enum parameter has that member
+    as_output: bool = False  # sent to a backend in the data type of output 0
+    more: bool = False  # may have rows beyond the rank of the data
     name: str = ""
 
     def applies(self, params: Mapping[str, ParamValue]) -> bool:
@@ -151,11 +158,11 @@ class OpSchema:
     compute: Compute | None = None  # in numpy, for the few ops that ONNX cannot say
     why_not: str = ""  # why the built-in backend cannot run it, when it cannot
     moves: Moves = Moves.FIXED
-    on_last: bool = False  # works along the data's last axis; when that moves, shapes.last_axis() says where to
-    can_move: Callable[[Node, tuple[int, ...]], bool] | None = None  # a node's own word on a permutation of its data
+    on_last: bool = False  # works along the data's last axis: shapes.last_axis() says where that has moved to
+    can_move: CanMove | None = None  # a node's own word on a permutation of its data
     keeps_values: bool = False  # outputs hold input values unchanged: encodings are shared
     output_range: tuple[float, float] | None = None  # of the mathematical function, for the quantizer
-    macs: Callable[[Node], int] | None = None
+    macs: Macs | None = None
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize
 
     def param(self, name: str) -> Param:
@@ -190,14 +197,18 @@ def register(schema: OpSchema) -> OpSchema:
     return schema
 
 
+def _only(fields: dict[str, Any], kind: type) -> tuple[Any, ...]:
+    return tuple(v for v in fields.values() if isinstance(v, kind))
+
+
 def op(body: type) -> OpSchema:
     """Class decorator: turns a class body into a registered OpSchema."""
     fields = dict(vars(body))
     named = {k: replace(v, name=k) for k, v in fields.items() if isinstance(v, Operand | Result | Param)}
     rest = {k: v for k, v in fields.items() if not k.startswith("__") and k not in named}
-    pick: Callable[[type], tuple[Any, ...]] = lambda kind: tuple(v for v in named.values() if isinstance(v, kind))
     doc = (body.__doc__ or "").strip()
-    schema = OpSchema(body.__name__, doc, pick(Operand), pick(Result), pick(Param), **cast("dict[str, Any]", rest))
+    ins, outs, params = (_only(named, kind) for kind in (Operand, Result, Param))
+    schema = OpSchema(body.__name__, doc, ins, outs, params, **rest)
     return register(schema)
 
 
@@ -206,7 +217,7 @@ def only_when(param: Param, enum_name: str, member: str) -> Param:
     return replace(param, when=(enum_name, member))
 
 
-# -- the vocabulary of class bodies -----------------------------------------------------------------------------
+# -- the vocabulary of class bodies --------------------------------------------------------------------------
 
 
 def tensor(
@@ -271,6 +282,11 @@ def axes(default: ParamValue | Default = REQUIRED, dtype: DType = DType.UINT_32)
     return Param(dtype, (-1,), default, axis=Axis.MANY, is_tensor=True)
 
 
-def per_axis(*row: int, dtype: DType = DType.UINT_32) -> Param:
+def per_axis(*row: int, dtype: DType = DType.UINT_32, more: bool = False) -> Param:
     """One entry (or row of that many) per axis of the data."""
-    return Param(dtype, (-1, *row), axis=Axis.EACH, is_tensor=True)
+    return Param(dtype, (-1, *row), axis=Axis.EACH, is_tensor=True, more=more)
+
+
+def element(default: float | Default = REQUIRED) -> Param:
+    """A number that becomes an element of the output, and has its data type."""
+    return Param(DType.FLOAT_32, default=default, as_output=True)

@@ -42,7 +42,9 @@ def broadcast(node: Node) -> list[Shape]:
     return [broadcast_shapes([v.shape for v in node.inputs if v is not None], node.where)]
 
 
-def window(size: int, kernel: int, stride: int, pads: Sequence[int], dilation: int = 1, ceil: bool = False) -> int:
+def window(
+    size: int, kernel: int, stride: int, pads: Sequence[int], dilation: int = 1, ceil: bool = False
+) -> int:
     """Number of windows along one axis; with `ceil` the last window may start inside the padding's end."""
     room = size + sum(pads) - dilation * (kernel - 1) - 1
     if room < 0:
@@ -81,4 +83,5 @@ def positive(node: Node, *names: str) -> None:
 def vector(node: Node, index: int, length: int) -> None:
     """Checks an optional operand that holds one number per channel."""
     if node.has(index) and node.x(index).shape != (length,):
-        raise ShapeError(f"{node.where}: input {index} has shape {list(node.x(index).shape)}, [{length}] expected")
+        got = list(node.x(index).shape)
+        raise ShapeError(f"{node.where}: input {index} has shape {got}, [{length}] expected")
