@@ -12,6 +12,7 @@ weight is copied to be written, and none is read before it is used.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 from collections.abc import Mapping
@@ -29,6 +30,8 @@ Array: TypeAlias = NDArray[Any]
 MAGIC = b"OQNN\x00\x01\r\n"
 ALIGN = 64
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# What a header of the wrong kind, or with numbers out of all bounds, makes json and numpy raise.
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def _aligned(offset: int) -> int:
@@ -85,9 +88,10 @@ def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:
         header = cast("dict[str, Any]", json.loads(bytes(data[start:end])))
-        constants = {name: _view(data, _aligned(end), entry) for name, entry in header["constants"].items()}
+        entries = cast("dict[str, Any]", header["constants"])
+        constants = {name: _view(data, _aligned(end), entry) for name, entry in entries.items()}
         return str(header["text"]), constants
-    except (ValueError, KeyError, TypeError) as e:
+    except _DAMAGE as e:
         raise ModelError(
             f"{path}: the file is damaged or truncated: {e}", hint="convert the model again"
         ) from e
@@ -96,6 +100,8 @@ def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]
 def _view(data: memoryview, base: int, entry: list[Any]) -> Array:
     name, shape, order, offset = entry
     dtype = _BFLOAT16 if name == "bfloat16" else np.dtype(str(name))
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or offset < 0:
+        raise ValueError(f"a constant has shape {shape} at {offset}")
     array = np.frombuffer(data, dtype, count, base + int(offset)) if count else np.zeros(0, dtype)
     return array.reshape(shape).transpose(order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from openqnn.errors import ModelError
 from openqnn.formats.container import read_container, write_container
 from openqnn.ir.graph import Graph
 from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
@@ -18,4 +19,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 def load_graph(path: str | os.PathLike[str]) -> Graph:
     """Reads it back; constants stay in the mapped file."""
     text, constants = read_container(path)
-    return parse_graph(text, constants)
+    try:
+        return parse_graph(text, constants)
+    except ModelError as e:
+        raise ModelError(f"{path}: {e.message}", hint=e.hint or "convert the model again") from e

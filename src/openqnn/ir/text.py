@@ -135,7 +135,8 @@ class _Parser:
     def fail(self, what: str) -> ModelError:
         line = self.text.count("\n", 0, self.at) + 1
         found = self.text[self.at : self.at + 20].strip().split("\n")[0]
-        return ModelError(f"graph text, line {line}: expected {what}, found {found!r}")
+        seen = repr(found) if found else "the end"
+        return ModelError(f"graph text, line {line}: expected {what}, found {seen}")
 
     def next(self) -> tuple[str, str]:
         """Kind and text of the next token, which stays."""
@@ -195,12 +196,19 @@ class _Parser:
                 raise ModelError(f"graph text: no data for constant '{value.name}'")
             value.data = self.data[value.name]
         else:
-            value.data = np.asarray(self.param(), dtype=value.dtype.numpy)
+            value.data = self.array(value)
         if value.data.size != value.size:
             raise ModelError(
                 f"graph text: constant '{value.name}' has {value.data.size} elements, not {value.size}"
             )
         value.data = value.data.reshape(value.shape)
+
+    def array(self, value: Value) -> Array:
+        numbers = self.param()
+        try:
+            return np.asarray(numbers, dtype=value.dtype.numpy)
+        except (ValueError, TypeError, OverflowError) as e:
+            raise ModelError(f"graph text: constant '{value.name}': {e}") from e
 
     def node(self) -> Node:
         outputs = [self.declared()]
@@ -267,7 +275,10 @@ class _Parser:
         shape = self.param()
         if not isinstance(shape, tuple) or not all(isinstance(d, int) for d in shape):
             raise self.fail("a shape")
-        return dtype, tuple(int(d) for d in shape if isinstance(d, int))
+        dims = tuple(int(d) for d in shape if isinstance(d, int))
+        if min(dims, default=0) < 0:
+            raise ModelError(f"graph text: shape {list(dims)} has a negative dimension")
+        return dtype, dims
 
     def encoding(self) -> Encoding:
         self.take("mark", "<")
@@ -276,7 +287,12 @@ class _Parser:
             key = self.take("word")
             self.take("mark", "=")
             found[key] = self.param()
-        return Encoding(found["scale"], found["offset"], found["bits"], found.get("axis"), found["symmetric"])
+        try:
+            return Encoding(
+                found["scale"], found["offset"], found["bits"], found.get("axis"), found["symmetric"]
+            )
+        except (KeyError, ValueError, TypeError) as e:
+            raise ModelError(f"graph text: an encoding is incomplete or wrong: {e}") from e
 
     def param(self) -> ParamValue:
         kind, text = self.next()
@@ -296,4 +312,7 @@ class _Parser:
 
 def parse_graph(text: str, data: Mapping[str, Array] | None = None) -> Graph:
     """The graph that a text describes; `data` holds the constants that the text does not print."""
-    return _Parser(text, data or {}).graph()
+    try:
+        return _Parser(text, data or {}).graph()
+    except RecursionError as e:
+        raise ModelError("graph text: lists are nested too deep") from e
