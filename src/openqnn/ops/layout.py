@@ -6,11 +6,12 @@ Permutations are numpy's: `stored = natural.transpose(perm)`, so stored axis i i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from openqnn.ir import Node, ParamValue, Shape
 from openqnn.ops.build import schema_of
-from openqnn.ops.schema import Axis, Moves, Param
+from openqnn.ops.schema import Axis, Moves, Param, Role
 from openqnn.ops.shapes import MOVED_LAST
 
 Perm: TypeAlias = tuple[int, ...]
@@ -53,7 +54,84 @@ def move(node: Node, perm: Perm) -> Moved | None:
         return Moved(node.params, perm) if node.out.rank == len(perm) else None
     if moves is Moves.AXES:
         return _move_axes(node, perm)
+    if moves is Moves.VIEW:
+        out_perm = _move_view(node.x(0).shape, node.out.shape, perm)
+        return None if out_perm is None else Moved(node.params, out_perm)
     return None
+
+
+def travels(node: Node, index: int) -> bool:
+    """Whether an operand is data that is permuted along with the output."""
+    schema, value = schema_of(node), node.inputs[index]
+    if schema.moves is Moves.ELEMENTWISE:
+        return True
+    if schema.moves is Moves.VIEW:
+        return index == 0
+    return (
+        schema.moves is Moves.AXES
+        and schema.operand(index).role is Role.ACTIVATION
+        and value is not None
+        and value.rank == node.x(0).rank
+    )
+
+
+# -- views ------------------------------------------------------------------------------------------------
+
+
+def long_axes(shape: Shape) -> list[int]:
+    """The axes that order matters for: those of size 1 can stand anywhere."""
+    return [i for i, d in enumerate(shape) if d != 1]
+
+
+def is_view(shape: Shape, perm: Perm) -> bool:
+    """Whether transposing data of that shape moves nothing in memory, so that a reshape does it too."""
+    moving = [a for a in perm if shape[a] != 1]
+    return moving == sorted(moving)
+
+
+def _runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | None:
+    """The shortest runs of axes that a reshape turns into each other, axes of size 1 left out."""
+    if 0 in before:
+        return None
+    sources, targets = long_axes(before), long_axes(after)
+    found: list[tuple[list[int], list[int]]] = []
+    while sources:
+        left, right = [sources.pop(0)], [targets.pop(0)]
+        while (a := prod(before[i] for i in left)) != (b := prod(after[i] for i in right)):
+            (left if a < b else right).append((sources if a < b else targets).pop(0))
+        found.append((left, right))
+    return found
+
+
+def _move_view(before: Shape, after: Shape, perm: Perm) -> Perm | None:
+    """The order of a reshape's output when its data is stored as `perm`: whole runs move, others cannot."""
+    runs = _runs(before, after)
+    if runs is None:
+        return None
+    by_first = {left[0]: (left, right) for left, right in runs}
+    stored, order = [a for a in perm if before[a] != 1], list[int]()
+    while stored:
+        left, right = by_first.get(stored[0], ([], []))
+        if not left or stored[: len(left)] != left:
+            return None
+        stored, order = stored[len(left) :], order + right
+    return _with_short_axes(after, order, perm)
+
+
+def _with_short_axes(shape: Shape, order: list[int], like: Perm) -> Perm:
+    """A full permutation of `order` and the axes of size 1, preferably one that occurs elsewhere too."""
+    rank = len(shape)
+    natural = identity(rank)
+    usual = [like] if len(like) == rank else []
+    if like != identity(len(like)) and rank > 2:
+        usual += [(0, *natural[2:], 1), (0, rank - 1, *natural[1:-1])]  # channel last, channel first
+    for perm in (*usual, natural):
+        if [a for a in perm if shape[a] != 1] == order:
+            return perm
+    for axis in natural:
+        if shape[axis] == 1:
+            order.insert(order.index(axis - 1) + 1 if axis else 0, axis)
+    return tuple(order)
 
 
 def _move_axes(node: Node, perm: Perm) -> Moved | None:

@@ -14,9 +14,19 @@ import numpy as np
 
 from openqnn.errors import BackendError
 from openqnn.ir import DType, Graph, Node, Shape, Value
-from openqnn.ops import OpSchema, Role, schema_of
+from openqnn.ops import OpSchema, schema_of
 from openqnn.ops.body import Body
-from openqnn.ops.layout import Moved, Perm, compose, identity, inverse, move, permutation_of, permuted
+from openqnn.ops.layout import (
+    Moved,
+    Perm,
+    compose,
+    identity,
+    inverse,
+    move,
+    permutation_of,
+    permuted,
+    travels,
+)
 from openqnn.ops.schema import Moves
 
 
@@ -187,7 +197,7 @@ class Lowering:
         order = declared.order(value.rank)
         if order is not None:
             return self._get(value, order, real)
-        if not self._travels(node, schema, index) or perm == identity(len(perm)):
+        if not travels(node, index) or perm == identity(len(perm)):
             return self._get(value, identity(value.rank), real)
         if value.rank == len(perm):
             return self._get(value, perm, real)
@@ -201,18 +211,6 @@ class Lowering:
         full = self.body.reshape(self._get(value, identity(value.rank), real), shape)
         return self.body.transpose(full, perm)
 
-    def _travels(self, node: Node, schema: OpSchema, index: int) -> bool:
-        """Whether an operand is data that is permuted along with the output."""
-        if schema.moves is Moves.ELEMENTWISE:
-            return True
-        value = node.inputs[index]
-        return (
-            schema.moves is Moves.AXES
-            and schema.operand(index).role is Role.ACTIVATION
-            and value is not None
-            and value.rank == node.x(0).rank
-        )
-
     # -- the choice of an axis order ------------------------------------------------------------------------------
 
     def _choose(self, node: Node, schema: OpSchema) -> Perm:
@@ -221,7 +219,7 @@ class Lowering:
         natural = identity(rank)
         if schema.moves is Moves.FIXED:
             return natural
-        data = [v for i, v in enumerate(node.inputs) if v is not None and self._travels(node, schema, i)]
+        data = [v for i, v in enumerate(node.inputs) if v is not None and travels(node, i)]
         present = [(v, self._orders(v)) for v in data if v.data is None and v.rank == rank]
         orders = dict.fromkeys(p for _, have in present for p in have)
         candidates = [p for p in (*orders, natural) if move(node, p) is not None]
@@ -235,9 +233,8 @@ class Lowering:
         """The node as its `lower` should see it: permuted shapes and parameters, real types."""
         if perm == identity(len(perm)) and not real:
             return node
-        schema = schema_of(node)
         inputs = [
-            None if v is None else self._seen(v, perm if self._travels(node, schema, i) else None, real)
+            None if v is None else self._seen(v, perm if travels(node, i) else None, real)
             for i, v in enumerate(node.inputs)
         ]
         outputs = [

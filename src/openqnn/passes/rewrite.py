@@ -1,0 +1,233 @@
+"""Rules: a pattern of ops, a check that gives its reason, and what to put in the place.
+
+A pattern is written as the expression that it matches, from the result back to the operands:
+
+    x = Any("x")
+    pattern = op("ElementWiseDivide", x, op("ElementWiseSquareRoot", ...))
+
+Operands of commutative ops match in either order. The same name matches the same value. All that is
+matched except the result must be private to the match: else the rule declines and says who else reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from openqnn.ir import DType, Graph, Node, Value
+from openqnn.ops import Builder
+from openqnn.passes.edit import alive, builder_at, is_quantized, private, scalar, supplant
+from openqnn.passes.explain import Explain
+
+Pass: TypeAlias = Callable[[Graph, Explain], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a pattern found: values and nodes by their names, and all nodes with the root first."""
+
+    values: dict[str, Value] = field(default_factory=lambda: dict[str, Value]())
+    named: dict[str, Node] = field(default_factory=lambda: dict[str, Node]())
+    nodes: tuple[Node, ...] = ()
+
+    def __getitem__(self, name: str) -> Value:
+        return self.values[name]
+
+    def get(self, name: str) -> Value | None:
+        return self.values.get(name)
+
+    def node(self, name: str) -> Node:
+        return self.named[name]
+
+    @property
+    def root(self) -> Node:
+        return self.nodes[0]
+
+    def number(self, name: str) -> float:
+        """The single number that a constant holds."""
+        found = scalar(self.values[name])
+        assert found is not None
+        return found
+
+
+Condition: TypeAlias = Callable[[Node], bool]
+
+
+class Term:
+    """A part of a pattern."""
+
+    def match(self, value: Value, m: Match) -> Iterator[Match]:
+        raise NotImplementedError
+
+    def __or__(self, other: Term) -> Term:
+        return Either((self, other))
+
+
+def _bound(name: str, value: Value, m: Match) -> Iterator[Match]:
+    found = m.values.get(name)
+    if found is None:
+        yield replace(m, values={**m.values, name: value})
+    elif found is value:
+        yield m
+
+
+@dataclass(frozen=True, slots=True)
+class Any(Term):
+    """Any value."""
+
+    name: str
+
+    def match(self, value: Value, m: Match) -> Iterator[Match]:
+        return _bound(self.name, value, m)
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Term):
+    """A constant."""
+
+    name: str
+
+    def match(self, value: Value, m: Match) -> Iterator[Match]:
+        return _bound(self.name, value, m) if value.data is not None else iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Term):
+    """A constant of a single element: a given number, or any that is then bound."""
+
+    number: float | None = None
+    name: str = ""
+
+    def match(self, value: Value, m: Match) -> Iterator[Match]:
+        found = scalar(value)
+        if found is None or (self.number is not None and not close(found, self.number, value.dtype)):
+            return iter(())
+        return _bound(self.name, value, m) if self.name else iter((m,))
+
+
+def close(found: float, wanted: float, dtype: DType = DType.FLOAT_32) -> bool:
+    """Equal up to the rounding that exporters leave in written-out constants."""
+    tolerance = 1e-3 if dtype in (DType.FLOAT_16, DType.BFLOAT_16) else 2e-6
+    return bool(np.isclose(found, wanted, rtol=tolerance, atol=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Op(Term):
+    """The first output of a node."""
+
+    op: str
+    inputs: tuple[Term, ...] = ()
+    either_order: bool = False
+    where: Condition | None = None
+    name: str = ""
+
+    def match(self, value: Value, m: Match) -> Iterator[Match]:
+        node = value.producer
+        if node is None or node.op != self.op or node.out is not value:
+            return
+        given = [v for v in node.inputs if v is not None]
+        if len(given) != len(self.inputs) or (self.where is not None and not self.where(node)):
+            return
+        named = {**m.named, self.name: node} if self.name else m.named
+        here = Match(m.values, named, (*m.nodes, node))
+        yield from self._operands(self.inputs, given, here)
+        if self.either_order:
+            yield from self._operands(self.inputs[::-1], given, here)
+
+    def _operands(self, terms: Sequence[Term], values: Sequence[Value], m: Match) -> Iterator[Match]:
+        if not terms:
+            yield m
+            return
+        for found in terms[0].match(values[0], m):
+            yield from self._operands(terms[1:], values[1:], found)
+
+
+@dataclass(frozen=True, slots=True)
+class Either(Term):
+    """One of several spellings."""
+
+    options: tuple[Term, ...]
+
+    def match(self, value: Value, m: Match) -> Iterator[Match]:
+        for option in self.options:
+            yield from option.match(value, m)
+
+
+def op(kind: str, *inputs: Term, where: Condition | None = None, name: str = "") -> Op:
+    return Op(kind, inputs, where=where, name=name)
+
+
+def swappable(kind: str, *inputs: Term, name: str = "") -> Op:
+    """An op whose operands may come in either order."""
+    return Op(kind, inputs, either_order=True, name=name)
+
+
+def _always(_: Match) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`check` gives the reason to decline, if any; `rewrite` builds what stands in for the root."""
+
+    name: str
+    patterns: tuple[Op, ...]
+    rewrite: Callable[[Match, Builder], Value]
+    check: Callable[[Match], str] = _always
+    exact: bool = False  # the numbers stay as they are, so quantized values may take part
+
+
+def _inner_use(graph: Graph, m: Match) -> str:
+    for node in m.nodes[1:]:
+        for value in node.outputs:
+            reason = private(graph, value, m.nodes)
+            if reason:
+                return reason
+    return ""
+
+
+def _refusal(graph: Graph, rule: Rule, m: Match) -> str:
+    values = [v for n in m.nodes for v in (*n.inputs, *n.outputs)]
+    if not rule.exact and is_quantized(*values):
+        return "a value is quantized: the rewrite would change its numbers"
+    return rule.check(m) or _inner_use(graph, m)
+
+
+def _try(graph: Graph, log: Explain, rule: Rule, node: Node) -> bool:
+    refusal = ""
+    for pattern in rule.patterns:
+        if pattern.op != node.op:
+            continue
+        for m in pattern.match(node.out, Match()):
+            reason = _refusal(graph, rule, m)
+            if not reason:
+                new = rule.rewrite(m, builder_at(graph, node))
+                log.apply(rule.name, node)
+                supplant(graph, node.out, new)
+                return True
+            refusal = refusal or reason
+    if refusal:
+        log.decline(rule.name, node, refusal)
+    return False
+
+
+def apply_rules(rules: Sequence[Rule]) -> Pass:
+    """A pass that tries every rule at every node, in one walk from inputs to outputs."""
+    table: dict[str, list[Rule]] = {}
+    for rule in rules:
+        for kind in dict.fromkeys(p.op for p in rule.patterns):
+            table.setdefault(kind, []).append(rule)
+
+    def run(graph: Graph, log: Explain) -> int:
+        changes = 0
+        for node in list(graph.nodes):
+            for rule in table.get(node.op, ()):
+                if not alive(node):
+                    break
+                changes += _try(graph, log, rule, node)
+        return changes
+
+    return run
