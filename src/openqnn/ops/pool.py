@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.ir import Node, Shape
+from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.conv import onnx_pads
 from openqnn.ops.schema import enum, flag, op, result, tensor, u32
@@ -45,9 +45,9 @@ def _exact_pads(n: Node) -> Pads:
     return [(before, max(after, needed[i] - before)) for i, (before, after) in enumerate(_pads(n))]
 
 
-def _padded(n: Node, b: Body, x: str, pads: Pads, value: float) -> str:
+def _padded(b: Body, x: str, pads: Pads, value: float, dtype: DType) -> str:
     rows = onnx_pads([(0, 0), (0, 0), *pads])
-    return b.op("Pad", x, b.ints(*rows), b.const(value, n.x(0).dtype.numpy))
+    return b.op("Pad", x, b.ints(*rows), b.const(value, dtype.numpy))
 
 
 def _fits(n: Node, pads: Pads) -> bool:
@@ -61,11 +61,19 @@ def _pool(n: Node, b: Body, kind: str, x: str, pads: Pads, **attrs: int) -> str:
 
 
 def max_pool_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
-    pads, dtype = _exact_pads(n), n.x(0).dtype
+    """ONNX has no maximum of integers wider than 8 bits; float32 holds those of 16."""
+    dtype = n.x(0).dtype
+    if dtype.is_float or dtype.numpy.itemsize == 1:
+        return _max_pool(n, b, x[0], dtype)
+    return b.cast(_max_pool(n, b, b.cast(x[0], np.float32), DType.FLOAT_32), dtype.numpy)
+
+
+def _max_pool(n: Node, b: Body, x: str, dtype: DType) -> str:
+    pads = _exact_pads(n)
     if _fits(n, pads):
-        return _pool(n, b, "MaxPool", x[0], pads)
-    lowest = -inf if dtype.is_float else -(1 << (dtype.bits - 1)) if dtype.signed else 0
-    return _pool(n, b, "MaxPool", _padded(n, b, x[0], pads, lowest), [(0, 0)] * len(pads))
+        return _pool(n, b, "MaxPool", x, pads)
+    lowest = -inf if dtype.is_float else -128 if dtype.signed else 0
+    return _pool(n, b, "MaxPool", _padded(b, x, pads, lowest, dtype), [(0, 0)] * len(pads))
 
 
 def _average(n: Node, b: Body, x: str, count_pads: bool) -> str:
@@ -75,7 +83,7 @@ def _average(n: Node, b: Body, x: str, count_pads: bool) -> str:
         extra = [(0, after - given[1]) for (_, after), given in zip(pads, _pads(n), strict=True)]
         if not any(e for _, e in extra) and _fits(n, pads):
             return _pool(n, b, "AveragePool", x, pads, count_include_pad=1)
-        padded = _padded(n, b, x, _pads(n), 0)
+        padded = _padded(b, x, _pads(n), 0, n.x(0).dtype)
         return _pool(n, b, "AveragePool", padded, extra, count_include_pad=0)
     if _fits(n, pads):
         return _pool(n, b, "AveragePool", x, pads, count_include_pad=0)
@@ -87,7 +95,7 @@ def _ones(n: Node, b: Body) -> str:
 
 
 def _sum(n: Node, b: Body, x: str, pads: Pads) -> str:
-    return _pool(n, b, "AveragePool", _padded(n, b, x, pads, 0), [(0, 0)] * len(pads))
+    return _pool(n, b, "AveragePool", _padded(b, x, pads, 0, n.x(0).dtype), [(0, 0)] * len(pads))
 
 
 def avg_pool_onnx(n: Node, b: Body, x: Sequence[str]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.ops.database import Case, case, f
+from openqnn.ir import DType, Encoding
+from tests.ops.database import Case, case, f, fixed
 
 ZERO = ((0, 0), (0, 0))
 ONE = ((1, 1), (1, 1))
@@ -27,6 +28,9 @@ def by_hand(
 
     return judge
 
+
+BYTES = np.arange(64).reshape(1, 4, 4, 4) * 37 % 256
+WIDE = Encoding.per_tensor(0.0001, -30000, 16)
 
 CASES: list[Case] = [
     case("PoolMax2d", f(1, 8, 8, 3), filter_size=(2, 2), stride=(2, 2), pad_amount=ZERO),
@@ -65,6 +69,26 @@ CASES: list[Case] = [
         pad_amount=((2, 1), (2, 1)),
         label="wide_pads",
         valid=lambda out: [o[:, 1:, 1:] for o in out],
+    ),
+    case(
+        "PoolMax2d",
+        fixed(BYTES, 0.02, -100),
+        filter_size=(3, 3),
+        stride=(1, 1),
+        pad_amount=ONE,
+        encoding=Encoding.per_tensor(0.02, -100),
+        label="stored",
+    ),
+    case(
+        "PoolMax2d",
+        fixed(BYTES * 256, 0.0001, -30000, DType.UFIXED_16),
+        filter_size=(2, 2),
+        stride=(2, 2),
+        pad_amount=ZERO,
+        encoding=WIDE,
+        label="stored16",
+        xfail="the vendor's CPU library pools no 16 bits",
+        expect=lambda x: x.reshape(1, 2, 2, 2, 2, 4).max((2, 4)),
     ),
     case("PoolMax3d", f(1, 6, 6, 6, 2), filter_size=(2, 2, 2), stride=(2, 2, 2), pad_amount=((0, 0),) * 3),
     case(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.ir import DType
-from tests.ops.database import Case, boolean, case, const, f, given, i
+from openqnn.ir import DType, Encoding
+from tests.ops.database import Case, boolean, case, const, f, fixed, given, i
 
 ROWS = ((0, 0), (1, 2), (2, 1), (0, 0))
 BATCH_ROWS = ((1, 1), (0, 2), (1, 0))
 
+
+BYTES = np.arange(32).reshape(1, 4, 4, 2) * 37 % 256
+U8 = Encoding.per_tensor(0.02, -100)
 
 CASES: list[Case] = [
     case("Reshape", f(2, 3, 4), shape=(4, 6)),
@@ -67,6 +70,23 @@ CASES: list[Case] = [
         xfail="Pad of integers fails finalize",
         expect=lambda x: np.pad(x, ((1, 0), (0, 2))),
     ),
+    case(
+        "Pad",
+        fixed(BYTES, 0.02, -100),
+        scheme="CONSTANT",
+        pad_amount=ROWS,
+        pad_constant_value=1.0,
+        encoding=U8,
+        label="stored",
+    ),
+    case(
+        "StridedSlice",
+        fixed(BYTES, 0.02, -100),
+        ranges=((0, 1, 1), (3, 0, -1), (1, 4, 2), (0, 2, 1)),
+        encoding=U8,
+        label="stored",
+    ),
+    case("Concat", fixed(BYTES, 0.02, -100), fixed(BYTES, 0.02, -100), axis=3, encoding=U8, label="stored"),
     case("Tile", f(2, 3), multiples=(2, 3)),
     case("Tile", i(2, 3, limit=9), multiples=(1, 2), label="int"),
     case("Tile", boolean(2, 2), multiples=(2, 1), label="bool"),
