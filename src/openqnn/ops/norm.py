@@ -321,20 +321,36 @@ class LogSoftmax:
 
 
 def _masked_shape(n: Node) -> list[Shape]:
-    shape, mask = n.x(0).shape, n.x(1).shape
-    if mask != (shape[0], shape[-1]):
+    shape, mask, compressed = n.x(0).shape, n.x(1).shape, n.enum("mode") == "COMPRESSED"
+    if mask != (shape[0], shape[-1]) or (compressed and shape[-2] != shape[-1]):
         raise ShapeError(f"{n.where}: the mask {list(mask)} does not fit the data {list(shape)}")
     return same(n)
 
 
 def _masked_softmax_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     batch, _, _, channels = n.x(0).shape
-    return b.op("Softmax", b.op("Add", x[0], b.reshape(x[1], (batch, 1, 1, channels))), axis=-1)
+    if n.enum("mode") == "UNCOMPRESSED":
+        return b.op("Softmax", b.op("Add", x[0], b.reshape(x[1], (batch, 1, 1, channels))), axis=-1)
+    keep = _same_sequence(n, b, x[1])
+    lowest, zero = scalar_like(n, b, -65504.0), scalar_like(n, b, 0.0)  # the lowest that float16 has, too
+    return b.op("Where", keep, b.op("Softmax", b.op("Where", keep, x[0], lowest), axis=-1), zero)
+
+
+def _same_sequence(n: Node, b: Body, lengths: str) -> str:
+    """[batch, 1, i, j]: whether positions i and j lie in the same of the sequences of those lengths."""
+    batch, _, _, count = n.x(0).shape
+    ends = b.op("CumSum", b.cast(lengths, np.int64), b.const(1, np.int64))
+    place = b.const(np.arange(count).reshape(1, -1, 1), np.int64)
+    over = b.cast(b.op("LessOrEqual", b.reshape(ends, (batch, 1, count)), place), np.int64)
+    number = b.op("ReduceSum", over, b.ints(2), keepdims=0)  # of the sequences that end before a position
+    row, column = (b.reshape(number, s) for s in ((batch, 1, count, 1), (batch, 1, 1, count)))
+    inside = b.op("Less", column, b.const(count, np.int64))  # behind the last sequence there is none
+    return b.op("And", b.op("Equal", row, column), inside)
 
 
 @op
 class MaskedSoftmax:
-    """Softmax of x + mask along the last axis; one row of the mask per batch."""
+    """Softmax of x + mask along the last axis, or within the sequences whose lengths the mask holds."""
 
     in0 = tensor(4)
     mask = tensor(2)
