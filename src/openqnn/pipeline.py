@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from openqnn.errors import InputError, ModelError, OpenQnnWarning, UsageError
+from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, UsageError
 from openqnn.formats.container import is_container
 from openqnn.ir import Array, DType, Graph, Port, Value
 from openqnn.ir.store import load_graph
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openqnn.runtime.cpu import CpuExecutable
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
+LARGEST_TENSOR = 1 << 38  # bytes
 
 
 def convert(
@@ -53,7 +54,22 @@ def convert(
     if progress is not None:
         progress("optimise", 0, 1)
     run_passes(graph, explain)
+    _check_sizes(graph)
     return graph
+
+
+def _check_sizes(graph: Graph) -> None:
+    """QNN has no empty tensors; and a few bytes of shape can ask for more memory than any machine has."""
+    for node in graph.nodes:
+        for value in node.outputs:
+            if 0 in value.shape:
+                raise ShapeError(
+                    f"{node.where}: its result '{value.name}' {list(value.shape)} has a dimension of size 0;"
+                    " QNN has no empty tensors"
+                )
+            if value.nbytes > LARGEST_TENSOR:
+                size = f"{value.nbytes / (1 << 30):,.0f} GiB"
+                raise ShapeError(f"{node.where}: its result '{value.name}' {list(value.shape)} takes {size}")
 
 
 def _importer(

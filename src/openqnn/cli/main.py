@@ -8,9 +8,10 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
 from openqnn.cli import commands
-from openqnn.errors import OpenQnnError, UsageError
+from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
 from openqnn.options.field import add_options
 
 DONE, USER, USAGE, OURS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -34,28 +35,46 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
-    warnings.showwarning = _show_warning
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "always", OpenQnnWarning
+        )  # also under -W error: a warning never stops a command
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """The command's exit code; whatever stops it is said in one message."""
     try:
-        return arguments.run(arguments)
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
     except UsageError as e:
         return _fail(e, USAGE)
     except OpenQnnError as e:
         return _fail(e, USER)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader went away: nothing more to say
+        _drop_output()  # the reader went away: nothing more to say
         return DONE
+    except OSError as e:  # the machine's or the user's: a name too long, a device that is full
+        _drop_output()
+        return _fail(f"{e.filename or 'output'}: {e.strerror or e}", USER)
+    except MemoryError as e:
+        return _fail(f"not enough memory{f': {e}' if str(e) else ''}", USER)
     except Exception:
         traceback.print_exc()
-        print("error: this is a bug in openqnn; please report it with the traceback above", file=sys.stderr)
-        return OURS
+        return _fail("this is a bug in openqnn; please report it with the traceback above", OURS)
 
 
-def _fail(error: OpenQnnError, code: int) -> int:
+def _drop_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not complain when it ends."""
+    with suppress(OSError, ValueError):  # no real file behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(error: OpenQnnError | str, code: int) -> int:
     print(f"error: {error}", file=sys.stderr)
     return code
 

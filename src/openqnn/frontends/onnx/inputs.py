@@ -25,16 +25,31 @@ def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
     tensor = info.type.tensor_type
     declared = [_dimension(d) for d in tensor.shape.dim]
     if info.name in said.shapes:
-        return _checked(info.name, declared if tensor.HasField("shape") else None, tuple(said.shapes[info.name]))
+        given = tuple(said.shapes[info.name])
+        return _checked(info.name, declared if tensor.HasField("shape") else None, given)
     if not tensor.HasField("shape"):
         raise DynamicShapeError(f"input '{info.name}' has no shape", hint=_hint(info.name, ["N", "..."]))
     shape = [_settled(d, i, said) for i, d in enumerate(declared)]
     if any(isinstance(d, str) for d in shape):
         text = ",".join(d if isinstance(d, str) else str(d) for d in shape)
         raise DynamicShapeError(
-            f"input '{info.name}' has dynamic dimensions: [{text}]", hint=_hint(info.name, [str(d) for d in shape])
+            f"input '{info.name}' has dynamic dimensions: [{text}]",
+            hint=_hint(info.name, [str(d) for d in shape]),
         )
-    return tuple(int(d) for d in shape)
+    return _sized(info.name, tuple(int(d) for d in shape))
+
+
+def _sized(name: str, shape: Shape) -> Shape:
+    """QNN tensors are never empty, and their dimensions are 32-bit numbers."""
+    if 0 in shape:
+        hint = f"say another one: --input_shape {name}={','.join(str(d or 1) for d in shape)}"
+        raise ShapeError(
+            f"input '{name}': shape {list(shape)} has a dimension of size 0; QNN has no empty tensors",
+            hint=hint,
+        )
+    if max(shape, default=0) >= 1 << 32:
+        raise ShapeError(f"input '{name}': shape {list(shape)} is beyond QNN's 32-bit dimensions")
+    return shape
 
 
 def _dimension(d: onnx.TensorShapeProto.Dimension) -> int | str:
@@ -53,8 +68,10 @@ def _checked(name: str, declared: list[int | str] | None, shape: Shape) -> Shape
     if any(d < 0 for d in shape):
         raise ShapeError(f"input '{name}': shape {list(shape)} has a negative dimension")
     if declared is not None and len(declared) != len(shape):
-        raise ShapeError(f"input '{name}': shape {list(shape)} given, the model has rank {len(declared)}: {declared}")
-    return shape
+        raise ShapeError(
+            f"input '{name}': shape {list(shape)} given, the model has rank {len(declared)}: {declared}"
+        )
+    return _sized(name, shape)
 
 
 def _hint(name: str, shape: list[str]) -> str:

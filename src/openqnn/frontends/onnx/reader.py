@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from dataclasses import dataclass, field
@@ -98,14 +99,17 @@ def _numpy_type(tensor: TensorProto) -> np.dtype[Any]:
 def _mapped(tensor: TensorProto, data: memoryview) -> Array:
     """An array over bytes that stay in the file."""
     dtype, dims = _numpy_type(tensor), tuple(tensor.dims)
-    count = int(np.prod(dims, dtype=np.int64))
-    if dtype.itemsize * count != len(data) or min(dims, default=1) < 0:
+    fits = dtype.itemsize * math.prod(dims) == len(data) and min(dims, default=1) >= 0
+    if not fits or dtype.hasobject:
         packed = TensorProto(data_type=tensor.data_type, dims=dims, raw_data=bytes(data), name=tensor.name)
         return _decoded(packed)
     return np.frombuffer(data, dtype).reshape(dims)
 
 
 def _decoded(tensor: TensorProto) -> Array:
+    _numpy_type(tensor)
+    if min(tensor.dims, default=0) < 0:
+        raise ModelError(f"tensor '{tensor.name}' {list(tensor.dims)} has a negative dimension")
     try:
         return numpy_helper.to_array(tensor)
     except Exception as e:  # malformed tensors raise whatever numpy or protobuf stumble over
@@ -122,7 +126,9 @@ def _external(tensor: TensorProto, folder: Path | None) -> Array:
     info = {e.key: e.value for e in tensor.external_data}
     location = info.get("location", "")
     if folder is None:
-        raise ModelError(f"tensor '{tensor.name}' is in the external file '{location}': give the model by its path")
+        raise ModelError(
+            f"tensor '{tensor.name}' is in the external file '{location}': give the model by its path"
+        )
     path = _inside(folder, location, tensor.name)
     try:
         start = int(info.get("offset") or 0)
@@ -141,6 +147,12 @@ def _inside(folder: Path, location: str, name: str) -> Path:
     path = folder / location
     if not location or Path(location).is_absolute() or ".." in Path(location).parts:
         raise ModelError(f"tensor '{name}': external data location '{location}' leaves the model's folder")
-    if not path.is_file():
-        raise ModelError(f"tensor '{name}': external data file '{path}' is missing", hint="keep it beside the model")
+    try:
+        found = path.is_file()
+    except OSError:  # a name that the file system cannot have
+        found = False
+    if not found:
+        raise ModelError(
+            f"tensor '{name}': external data file '{path}' is missing", hint="keep it beside the model"
+        )
     return path
