@@ -60,7 +60,8 @@ def check(
         assert changes == 0
     else:
         body = "\n".join(line.strip() for line in str(graph).strip().splitlines()[1:-1])
-        assert body == "\n".join(line.strip() for line in dedent(after).strip().splitlines())
+        want = "\n".join(line.strip() for line in dedent(after).strip().splitlines())
+        assert body == want, f"this came out:\n{body}"
         assert changes > 0
     return graph, log
 

@@ -55,7 +55,7 @@ def move(node: Node, perm: Perm) -> Moved | None:
     if moves is Moves.AXES:
         return _move_axes(node, perm)
     if moves is Moves.VIEW:
-        out_perm = _move_view(node.x(0).shape, node.out.shape, perm)
+        out_perm = move_view(node.x(0).shape, node.out.shape, perm)
         return None if out_perm is None else Moved(node.params, out_perm)
     return None
 
@@ -103,7 +103,7 @@ def _runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | No
     return found
 
 
-def _move_view(before: Shape, after: Shape, perm: Perm) -> Perm | None:
+def move_view(before: Shape, after: Shape, perm: Perm) -> Perm | None:
     """The order of a reshape's output when its data is stored as `perm`: whole runs move, others cannot."""
     runs = _runs(before, after)
     if runs is None:

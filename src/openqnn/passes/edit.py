@@ -9,6 +9,8 @@ import numpy as np
 from openqnn.ir import Array, Graph, Node, Shape, Value
 from openqnn.ops import Builder
 
+RESHAPE, TRANSPOSE = "Reshape", "Transpose"  # what several passes put in
+
 
 def alive(node: Node) -> bool:
     """Whether a node is still in its graph: passes walk over a list made before their changes."""

@@ -11,6 +11,7 @@ from openqnn.passes.cleanup import merge_repeated, remove_dead_code
 from openqnn.passes.constants import fold_constants, merge_constants
 from openqnn.passes.explain import Explain
 from openqnn.passes.identity import remove_identities
+from openqnn.passes.layout import minimise_transposes
 from openqnn.passes.rewrite import Pass
 
 
@@ -29,6 +30,9 @@ PASSES: tuple[Step, ...] = (
     Step("remove_identities", remove_identities, "patterns need not step over nodes that do nothing"),
     Step("merge_constants", merge_constants, "equal nodes are found by equal operands"),
     Step("merge_repeated", merge_repeated, "after constants are merged"),
+    Step(
+        "minimise_transposes", minimise_transposes, "patterns are known: the rest may change its axis order"
+    ),
     Step("remove_dead_code", remove_dead_code, "last: whatever the rewrites left behind"),
 )
 
