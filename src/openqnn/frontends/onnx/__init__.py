@@ -8,23 +8,70 @@ from pathlib import Path
 
 import onnx
 
-from openqnn.errors import ModelError
-from openqnn.frontends.onnx import conv, elementwise
+from openqnn.errors import ModelError, OpenQnnWarning
+from openqnn.frontends.onnx import (
+    activations,
+    control,
+    conv,
+    einsum,
+    elementwise,
+    gather,
+    matmul,
+    norm,
+    pad,
+    pool,
+    quant,
+    reduce,
+    refusals,
+    resize,
+    sample,
+    shape,
+    signal,
+)
 from openqnn.frontends.onnx.importer import Importer, Problem
 from openqnn.frontends.onnx.inputs import Dimensions
 from openqnn.frontends.onnx.reader import OnnxModel, read_model
-from openqnn.frontends.onnx.translation import OpenQnnWarning
+from openqnn.frontends.onnx.structure import check_structure
 from openqnn.ir import Graph
 
 OLDEST_OPSET = 7
-FAMILIES = (conv, elementwise)
+FAMILIES = (
+    activations,
+    control,
+    conv,
+    einsum,
+    elementwise,
+    gather,
+    matmul,
+    norm,
+    pad,
+    pool,
+    quant,
+    reduce,
+    refusals,
+    resize,
+    sample,
+    shape,
+    signal,
+)
 
-__all__ = ["Dimensions", "Importer", "OpenQnnWarning", "Problem", "import_onnx", "open_onnx"]
+__all__ = ["Dimensions", "Importer", "Problem", "import_onnx", "open_onnx"]
 
 
 def open_onnx(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
     """Reads a model, checks its opset and inlines its own functions."""
     model = read_model(source)
+    try:
+        _check_opset(model)
+        if model.proto.functions:
+            model.proto = _inlined(model.proto)
+        check_structure(model.graph)
+    except ModelError as e:
+        raise ModelError(f"{model.path}: {e.message}" if model.path else e.message, hint=e.hint) from e
+    return model
+
+
+def _check_opset(model: OnnxModel) -> None:
     opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), None)
     newest = onnx.defs.onnx_opset_version()
     if opset is not None and opset > newest:
@@ -32,12 +79,13 @@ def open_onnx(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
             f"the model uses opset {opset}; the installed onnx {onnx.__version__} knows up to {newest}",
             hint="pip install --upgrade onnx, or export with an older opset",
         )
+    if opset is None and any(n.domain in ("", "ai.onnx") for n in model.graph.node):
+        raise ModelError("the model names no opset", hint="the file may be truncated; export it again")
+    if opset is not None and opset < 1:
+        raise ModelError(f"the model uses opset {opset}, which does not exist")
     if opset is not None and opset < OLDEST_OPSET:
         message = f"opset {opset} is older than {OLDEST_OPSET}, the oldest that is tested"
         warnings.warn(message, OpenQnnWarning, stacklevel=2)
-    if model.proto.functions:
-        model.proto = _inlined(model.proto)
-    return model
 
 
 def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -49,13 +97,17 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
         raise ModelError(f"the model's functions cannot be inlined: {e}") from e
 
 
-def importer(source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None) -> Importer:
+def importer(
+    source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None
+) -> Importer:
     """An importer for a model, not yet run."""
     model = open_onnx(source)
     name = model.path.stem if model.path else model.graph.name or "graph"
     return Importer(model, dimensions or Dimensions(), Path(name).name)
 
 
-def import_onnx(source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None) -> Graph:
+def import_onnx(
+    source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None
+) -> Graph:
     """The QNN graph of an ONNX model, before any pass."""
     return importer(source, dimensions).run()

@@ -6,6 +6,7 @@ A few common ops have a numpy row, for speed; every other one is computed by ONN
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,43 @@ def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
     return np.take(x, indices, axis=axis)
 
 
+def _range(start: Array, limit: Array, delta: Array) -> Array:
+    count = max(0, int(np.ceil((limit.item() - start.item()) / delta.item())))
+    if count > SMALL * 256:
+        raise ValueError("too long to be computed on the spot")
+    return start.reshape(()) + delta.reshape(()) * np.arange(count).astype(start.dtype)
+
+
 _ROWS: dict[str, Callable[..., Any]] = {
+    "Abs": np.abs,
     "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": _divide,
+    "And": np.logical_and,
     "Cast": _cast,
-    "Gather": _gather,
+    "Ceil": np.ceil,
     "Concat": lambda *xs, axis: np.concatenate(xs, axis=axis),
-    "Identity": lambda x: x,
+    "Div": _divide,
     "Equal": np.equal,
+    "Floor": np.floor,
+    "Gather": _gather,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Max": lambda *xs: reduce(np.maximum, xs),
+    "Min": lambda *xs: reduce(np.minimum, xs),
+    "Mul": np.multiply,
+    "Neg": np.negative,
+    "Not": np.logical_not,
+    "Or": np.logical_or,
+    "Range": lambda start, limit, delta: _range(start, limit, delta),
+    "Sqrt": np.sqrt,
+    "Sub": np.subtract,
+    "Tile": lambda x, repeats: np.tile(x, repeats.tolist()),
     "Where": np.where,
 }
+# Their translators take constants as views of the data.
+_VIEWS = {"ConstantOfShape", "Expand", "Flatten", "Identity", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze",
+          "Transpose", "Unsqueeze"}  # fmt: skip
 
 
 def _arrays(inputs: Sequence[Any]) -> list[Array | None] | None:
@@ -65,15 +91,16 @@ def _arrays(inputs: Sequence[Any]) -> list[Array | None] | None:
 def small(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
     """The results of a node on small constants; None when it has to be translated."""
     arrays = _arrays(inputs)
-    if not arrays or node.op_type in _NEVER or node.domain not in ("", "ai.onnx"):
+    if not arrays or node.op_type in _NEVER | _VIEWS or node.domain not in ("", "ai.onnx"):
         return None
     if sum(a.size for a in arrays if a is not None) > SMALL:
         return None
     row = _ROWS.get(node.op_type)
     try:
         if row is not None and all(a is not None for a in arrays):
-            result = row(*arrays, **{a.name: helper.get_attribute_value(a) for a in node.attribute})
-            return [np.asarray(result, getattr(result, "dtype", None))]
+            with np.errstate(all="ignore"):
+                result = row(*arrays, **{a.name: helper.get_attribute_value(a) for a in node.attribute})
+            return [np.asarray(result)]
     except Exception:  # odd attributes or shapes: the reference implementation decides
         return anything(node, inputs, opset)
     return anything(node, inputs, opset)
@@ -97,4 +124,8 @@ def anything(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Ar
     except Exception:  # it raises whatever numpy raises; the translator then gives the reason
         return None
     results = [found.get(o) for o in node.output]
-    return [np.asarray(r) for r in results] if all(isinstance(r, np.ndarray | np.generic) for r in results) else None
+    return (
+        [np.asarray(r) for r in results]
+        if all(isinstance(r, np.ndarray | np.generic) for r in results)
+        else None
+    )

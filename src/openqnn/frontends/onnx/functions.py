@@ -33,7 +33,9 @@ def body_of(node: onnx.NodeProto, inputs: Sequence[Any], domain: str, opset: int
         return None
     attributes = {a.name: a.default_value for a in schema.attributes.values() if a.default_value.name}
     attributes.update({a.name: a for a in node.attribute})
-    nodes = [_bound(n, attributes) for n in proto.node]
+    given = len(inputs)
+    absent = {n for i, n in enumerate(proto.input) if i >= given or inputs[i] is None}
+    nodes = [_bound(n, attributes, absent) for n in proto.node]
     opsets = {o.domain: o.version for o in proto.opset_import} or {"": opset}
     return Function(nodes, list(proto.input), list(proto.output), opsets)
 
@@ -65,13 +67,18 @@ def _context_dependent(
 def _type(value: Any) -> onnx.TypeProto:
     if not isinstance(value, Value):
         return onnx.TypeProto()
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype.numpy), list(value.shape))
+    return helper.make_tensor_type_proto(
+        helper.np_dtype_to_tensor_dtype(value.dtype.numpy), list(value.shape)
+    )
 
 
-def _bound(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto]) -> onnx.NodeProto:
-    """A body's node with references to the function's attributes replaced by their values."""
+def _bound(
+    node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], absent: set[str]
+) -> onnx.NodeProto:
+    """A body's node: references to attributes become values, inputs that the call leaves out stay out."""
     bound = onnx.NodeProto()
     bound.CopyFrom(node)
+    bound.input[:] = ["" if i in absent else i for i in node.input]
     del bound.attribute[:]
     for attribute in node.attribute:
         if not attribute.ref_attr_name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from openqnn.frontends.onnx import evaluate, functions, registry
 from openqnn.frontends.onnx.inputs import Dimensions, input_shape
 from openqnn.frontends.onnx.reader import OnnxModel
 from openqnn.frontends.onnx.translation import Refused, Translation, narrow_type, onnx_dtype
-from openqnn.ir import Graph, Port, Value, dtype_of
+from openqnn.ir import DType, Graph, Port, Shape, Value, dtype_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,22 @@ class Importer:
         self.problems: list[Problem] = []
         self.covered: Counter[str] = Counter()
         self._named: set[Value] = set()
+        self.on_node: Callable[[int, int], None] | None = None  # told how many nodes of how many are done
         self.opsets = {o.domain.replace("ai.onnx", "") or "": o.version for o in model.proto.opset_import}
         self.t = Translation(self.graph, self.opsets.get("", 1))
         self.t.run_subgraph = self.run_subgraph
+        if dimensions == Dimensions():  # other input shapes than the model's make its own statements stale
+            self.t.declared = declared_shapes(model.graph)
 
     def run(self) -> Graph:
         source = self.model.graph
         self.graph.reserve(o for n in source.node for o in n.output if o)
         self._inputs(source)
-        for node in ordered(source):
+        nodes = ordered(source)
+        for index, node in enumerate(nodes):
             self._node(node)
+            if self.on_node is not None:
+                self.on_node(index + 1, len(nodes))
         if self.problems:
             raise unsupported(self.problems)
         for info in source.output:
@@ -89,7 +95,9 @@ class Importer:
     def _input(self, info: onnx.ValueInfoProto) -> Value:
         if not info.type.HasField("tensor_type"):
             kind = info.type.WhichOneof("value") or "untyped value"
-            raise UnsupportedError(f"input '{info.name}' is a {kind.removesuffix('_type')}; QNN graphs take tensors only")
+            raise UnsupportedError(
+                f"input '{info.name}' is a {kind.removesuffix('_type')}; QNN graphs take tensors only"
+            )
         try:
             dtype = onnx_dtype(info.type.tensor_type.elem_type, f"input '{info.name}'")
         except Refused as e:
@@ -99,21 +107,32 @@ class Importer:
 
     def _output(self, info: onnx.ValueInfoProto) -> None:
         value = self.env.get(info.name)
+        if isinstance(value, list) or info.type.WhichOneof("value") not in ("tensor_type", None):
+            raise UnsupportedError(f"output '{info.name}' is no tensor; QNN graphs give tensors only")
         if not isinstance(value, Value):
             raise ModelError(f"output '{info.name}' is not produced by any node")
-        declared = dtype_of(helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type or 1))
-        port = Port(declared if narrow_type(declared) is narrow_type(value.dtype) else value.dtype, value.shape)
+        port = Port(self._port_type(info, value), value.shape)
         value = self.t.operand(value) or value
         taken = any(value is v for v in (*self.graph.outputs, *self.graph.inputs))
         if taken or value.is_constant or value.name != info.name:
             value = self._own_output(value, info.name)
         self.graph.add_output(value, port)
 
+    def _port_type(self, info: onnx.ValueInfoProto, value: Value) -> DType:
+        """The model's own type where it only differs in width."""
+        try:
+            declared = onnx_dtype(info.type.tensor_type.elem_type or 1, f"output '{info.name}'")
+        except Refused as e:
+            raise UnsupportedError(e.message, hint=e.hint) from e
+        return declared if narrow_type(declared) is narrow_type(value.dtype) else value.dtype
+
     def _own_output(self, value: Value, name: str) -> Value:
         """A value of its own for an output that is an input, a constant or another output too."""
         self.t.builder.source, self.t.builder.stem = f"onnx output {name}", name
         copy = self.t("Reshape", value, shape=value.shape)
-        copy.name = name if name not in {v.name for v in (*self.graph.inputs, *self.graph.outputs)} else copy.name
+        copy.name = (
+            name if name not in {v.name for v in (*self.graph.inputs, *self.graph.outputs)} else copy.name
+        )
         return copy
 
     # -- nodes ----------------------------------------------------------------------------------------------------
@@ -128,9 +147,14 @@ class Importer:
             self._bind(node, self._translate(node, inputs))
             self.covered[node.op_type] += 1
         except (Refused, ShapeError) as e:
-            label = node.name or next((o for o in node.output if o), "")
-            kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-            self.problems.append(Problem(kind, label, e.message, e.hint))
+            self._problem(node, e.message, e.hint)
+        except MemoryError as e:
+            self._problem(node, f"its result does not fit into memory: {e}")
+
+    def _problem(self, node: onnx.NodeProto, reason: str, hint: str = "") -> None:
+        label = node.name or next((o for o in node.output if o), "")
+        kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        self.problems.append(Problem(kind, label, reason, hint))
 
     def _translate(self, node: onnx.NodeProto, inputs: list[Any]) -> Any:
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -177,29 +201,46 @@ class Importer:
         body = functions.body_of(node, inputs, domain, opset)
         if body is None:
             what = f"domain '{domain}'" if domain else f"opset {opset}"
-            raise Refused(f"{node.op_type} of {what} has no QNN equivalent", hint="see `openqnn check` for the whole list")
-        return self.run_nodes(body.nodes, dict(zip(body.inputs, inputs, strict=False)), body.outputs, body.opsets)
+            raise Refused(
+                f"{node.op_type} of {what} has no QNN equivalent",
+                hint="see `openqnn check` for the whole list",
+            )
+        stated = {name: self.t.output_shape(i) for i, name in enumerate(body.outputs)}
+        env = dict(zip(body.inputs, inputs, strict=False))
+        return self.run_nodes(body.nodes, env, body.outputs, body.opsets, stated)
 
     def run_nodes(
-        self, nodes: Sequence[onnx.NodeProto], env: Mapping[str, Any], outputs: Sequence[str], opsets: dict[str, int]
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        env: Mapping[str, Any],
+        outputs: Sequence[str],
+        opsets: dict[str, int],
+        stated: Mapping[str, Shape | None],
     ) -> list[Any]:
-        """Translates a function body in an environment of its own."""
-        outer_env, outer_opsets, outer_node = self.env, self.opsets, (self.t.node, self.t.opset)
+        """Translates a function body in an environment of its own; `stated` are shapes known of its results."""
+        outer_env, outer_opsets, outer_node = (
+            self.env,
+            self.opsets,
+            (self.t.node, self.t.opset, self.t.declared),
+        )
         stem, source = self.t.builder.stem, self.t.builder.source
-        self.env, self.opsets = dict(env), opsets or self.opsets
+        self.env, self.opsets, self.t.declared = dict(env), opsets or self.opsets, stated
         try:
             for inner in nodes:
                 self._inner(inner, stem, source)
             return [self.env.get(o) for o in outputs]
         finally:
             self.env, self.opsets = outer_env, outer_opsets
-            self.t.node, self.t.opset = outer_node
+            self.t.node, self.t.opset, self.t.declared = outer_node
             self.t.builder.stem, self.t.builder.source = stem, source
 
     def _inner(self, node: onnx.NodeProto, stem: str, source: str) -> None:
         """A node of a function body: its results keep generated names and the outer node's source."""
         inputs = [self.env.get(n) if n else None for n in node.input]
-        results = self._translate(node, inputs)
+        try:
+            results = self._translate(node, inputs)
+        except Refused as e:
+            raise Refused(f"in its body, {node.op_type}: {e.message}", hint=e.hint) from e
         results = list(results) if isinstance(results, list | tuple) else [results]
         self.env.update({n: r for n, r in zip(node.output, results, strict=False) if n})
         self.t.builder.stem, self.t.builder.source = stem, source
@@ -209,7 +250,7 @@ class Importer:
         env = {**self.env, **(bound or {})}
         for tensor in subgraph.initializer:
             env[tensor.name] = self.t.constant(self.model.tensor(tensor), tensor.name)
-        return self.run_nodes(ordered(subgraph), env, [o.name for o in subgraph.output], self.opsets)
+        return self.run_nodes(ordered(subgraph), env, [o.name for o in subgraph.output], self.opsets, {})
 
     def _bind(self, node: onnx.NodeProto, results: Any) -> None:
         results = list(results) if isinstance(results, list | tuple) else [results]
@@ -240,6 +281,17 @@ def _signature(function: registry.Translator) -> tuple[tuple[int, int] | None, f
     return (needed, 1 << 30 if any_inputs else len(positional)), None if any_attributes else keywords
 
 
+def declared_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
+    """The shapes that a model states in full."""
+    found: dict[str, Shape] = {}
+    for info in (*graph.value_info, *graph.output):
+        tensor = info.type.tensor_type
+        dims = [d.dim_value if d.WhichOneof("value") == "dim_value" else -1 for d in tensor.shape.dim]
+        if tensor.HasField("shape") and min(dims, default=0) >= 0:
+            found[info.name] = tuple(dims)
+    return found
+
+
 def ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     """Nodes so that producers come first. Models are usually sorted; a cycle or an unknown name is the model's fault."""
     known = {i.name for i in graph.input} | {i.name for i in graph.initializer} | {""}
@@ -247,7 +299,9 @@ def ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     for index, node in enumerate(graph.node):
         for output in node.output:
             if output and (output in producer or output in known):
-                raise ModelError(f"the name '{output}' is produced twice, by node '{node.name or node.op_type}' again")
+                raise ModelError(
+                    f"the name '{output}' is produced twice, by node '{node.name or node.op_type}' again"
+                )
             producer[output] = index
     waiting = [{producer[i] for i in n.input if i in producer and i} for n in graph.node]
     if all(not w or max(w) < i for i, w in enumerate(waiting)):
@@ -271,7 +325,9 @@ def _topological(waiting: list[set[int]], graph: onnx.GraphProto) -> list[int]:
     if len(order) < len(waiting):
         stuck = next(i for i, w in enumerate(waiting) if w)
         node = graph.node[stuck]
-        raise ModelError(f"the graph has a cycle through node '{node.name or node.output[0]}' ({node.op_type})")
+        raise ModelError(
+            f"the graph has a cycle through node '{node.name or node.output[0]}' ({node.op_type})"
+        )
     return order
 
 

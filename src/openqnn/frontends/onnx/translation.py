@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import onnx
 from onnx import TensorProto
 
-from openqnn.errors import OpenQnnError
+from openqnn.errors import OpenQnnError, OpenQnnWarning
 from openqnn.ir import Array, DType, Graph, Shape, Value, dtype_of
 from openqnn.ops import Builder
 
 # QNN computes in 32 bits at most: wider source types are narrowed, and values that do not fit are an error.
 NARROW = {DType.INT_64: DType.INT_32, DType.UINT_64: DType.UINT_32, DType.FLOAT_64: DType.FLOAT_32}
+_FOREIGN = (DType.STRING, DType.BFLOAT_16)
 
 
 class Refused(OpenQnnError):
     """A node that cannot be translated, with the reason. The importer collects them over the whole model."""
-
-
-class OpenQnnWarning(UserWarning):
-    """Something that the user should know but that does not stop the work."""
 
 
 def narrow_type(dtype: DType) -> DType:
@@ -36,7 +33,7 @@ def onnx_dtype(code: int, what: str) -> DType:
         dtype = dtype_of(onnx.helper.tensor_dtype_to_np_dtype(code))
     except (ValueError, KeyError, TypeError):
         dtype = DType.STRING
-    if dtype in (DType.STRING, DType.BFLOAT_16):
+    if dtype in _FOREIGN:
         name = TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
         raise Refused(f"{what} has element type {name}, which QNN does not compute with")
     return dtype
@@ -51,6 +48,7 @@ class Translation:
         self.node = onnx.NodeProto()
         self.builder = Builder(graph)
         self.run_subgraph: Any = None  # set by the importer: (GraphProto) -> list[Value]
+        self.declared: Mapping[str, Shape | None] = {}  # shapes that the model itself states, by value name
 
     def begin(self, node: onnx.NodeProto, opset: int) -> None:
         self.node, self.opset = node, opset
@@ -68,6 +66,10 @@ class Translation:
 
     def operand(self, value: Value | None) -> Value | None:
         """A value as QNN takes it: 64-bit constants are narrowed."""
+        if value is not None and value.dtype in _FOREIGN:
+            self.refuse(
+                f"'{value.name}' has element type {value.dtype.label}, which QNN does not compute with"
+            )
         if value is None or value.dtype not in NARROW:
             return value
         assert value.data is not None, "64-bit values exist only as constants"
@@ -85,7 +87,11 @@ class Translation:
     def constant(self, data: Any, name: str = "") -> Value:
         """A constant that becomes part of the graph when a node uses it; the importer makes names unique in the end."""
         array = np.asarray(data)
-        return Value(name or f"{self.builder.stem}.const", dtype_of(array.dtype), array.shape, data=array)
+        try:
+            dtype = dtype_of(array.dtype)
+        except ValueError:
+            self.refuse(f"a constant has element type {array.dtype}, which QNN does not have")
+        return Value(name or f"{self.builder.stem}.const", dtype, array.shape, data=array)
 
     def scalar(self, number: float, like: Value) -> Value:
         """A one-element constant of the type of another value."""
@@ -135,12 +141,18 @@ class Translation:
         """The data of an input that QNN needs to know when the graph is built."""
         if value is None:
             self.refuse(f"{what} is missing")
+        if not value.size:
+            return np.zeros(value.shape, value.dtype.numpy)  # without elements there is nothing to wait for
         if value.data is None:
             self.refuse(f"{what} is computed at run time; QNN needs it when the graph is built")
         return value.data
 
     def ints(self, value: Value | None, what: str) -> tuple[int, ...]:
         return tuple(int(v) for v in self.static(value, what).ravel())
+
+    def output_shape(self, index: int = 0) -> Shape | None:
+        """What the model states about the shape of one of the node's outputs; None when it leaves it open."""
+        return self.declared.get(self.node.output[index]) if index < len(self.node.output) else None
 
     def refuse(self, reason: str, hint: str = "") -> NoReturn:
         raise Refused(reason, hint=hint)
