@@ -50,7 +50,8 @@ def nms_shape(n: Node) -> list[Shape]:
 
 def nms(n: Node, b: Body, x: Sequence[str]) -> list[str]:
     thresholds = (b.const(n.float(name), np.float32) for name in ("iou_threshold", "score_threshold"))
-    rows = b.op("NonMaxSuppression", *x, b.const(n.int("max_boxes_selected"), np.int64), *thresholds)
+    real = [b.cast(name, np.float32) if n.x(i).dtype is DType.FLOAT_16 else name for i, name in enumerate(x)]
+    rows = b.op("NonMaxSuppression", *real, b.const(n.int("max_boxes_selected"), np.int64), *thresholds)
     batch = b.op("Slice", rows, b.ints(0), b.ints(1), b.ints(1))
     mine = b.cast(b.op("Equal", batch, b.ints(*range(n.x(0).shape[0]))), np.int64)
     found = [first_rows(b, rows, n.out.shape[0], 3, fill=0), b.op("ReduceSum", mine, b.ints(0), keepdims=0)]

@@ -121,7 +121,12 @@ def scatter_nd_shape(n: Node) -> list[Shape]:
 
 
 def _scatter(kind: str, n: Node, b: Body, x: Sequence[str], **attrs: Any) -> str:
-    return b.op(kind, x[0], wide(n, b, x, 1), x[2], reduction=n.enum("reduction").lower(), **attrs)
+    reduction, half = n.enum("reduction"), n.x(0).dtype is DType.FLOAT_16
+    data, updates = x[0], x[2]
+    if reduction != "NONE" and half:  # ONNX Runtime reduces no float16 here
+        data, updates = b.cast(data, np.float32), b.cast(updates, np.float32)
+    done = b.op(kind, data, wide(n, b, x, 1), updates, reduction=reduction.lower(), **attrs)
+    return b.cast(done, np.float16) if data != x[0] else done
 
 
 @op

@@ -46,7 +46,7 @@ def suppress(
 
     Scores that a choice shrinks to zero or below `floor` are out; the best of all is in, whatever it scores.
     """
-    left = scores.astype(np.float64)
+    boxes, left = boxes.astype(np.float64), scores.astype(np.float64)
     alive = np.ones(len(left), np.bool_)
     chosen, found = list[int](), list[float]()
     while alive.any() and (limit is None or len(chosen) < limit):

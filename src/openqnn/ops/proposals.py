@@ -12,7 +12,6 @@ from openqnn.ops.nms import clip_to, decode, filled, keep
 from openqnn.ops.schema import ABSENT, INDEX, f32, flag, i32, op, result, tensor, u32
 
 INT = DType.INT_32
-NO_SCORE = float(np.finfo(np.float32).min)
 LEVEL_EPSILON = 1e-6
 
 # -- boxes from deltas ---------------------------------------------------------------------------------------
@@ -121,7 +120,7 @@ def generate_proposals(n: Node, arrays: Sequence[Array | None]) -> list[Array]:
     batch = np.concatenate([np.full(len(marks), i) for i, (marks, _) in enumerate(found)])
     marks, boxes = (np.concatenate(part) for part in zip(*found, strict=True))
     count = n.out.shape[0]
-    return [filled(marks, count, NO_SCORE), filled(boxes, count), filled(batch, count)]
+    return [filled(marks, count, np.finfo(marks.dtype).min), filled(boxes, count), filled(batch, count)]
 
 
 @op
@@ -185,7 +184,7 @@ def distribute_proposals(n: Node, arrays: Sequence[Array | None]) -> list[Array]
     """The first output says where each region went, in the levels laid end to end with their unused rows."""
     rois = np.asarray(arrays[0])
     low, high = n.int("roi_min_level"), n.int("roi_max_level")
-    size = np.sqrt(np.clip(rois[:, 3:] - rois[:, 1:3], 0, None).prod(1))
+    size = np.sqrt(np.clip(rois[:, 3:] - rois[:, 1:3], 0, None).astype(np.float32).prod(1))
     level = n.int("roi_canonical_level") + np.log2(size / n.int("roi_canonical_scale") + LEVEL_EPSILON)
     level = np.clip(np.floor(level), low, high).astype(int) - low
     restore = np.zeros(len(rois), np.int32)

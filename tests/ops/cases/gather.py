@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from tests.ops.database import boolean, case, const, f, given, i, w
+from openqnn.ir import Encoding
+from tests.ops.database import boolean, case, const, f, fixed, given, i, w
 
 INT = np.int32
+HALVES = Encoding.per_tensor(0.5, -3)
 ROWS = ((0, 0), (1, 2))  # coordinates of the data below that are used as indices
 
 
@@ -27,6 +29,7 @@ CASES = [
         xfail="libQnnCpu has no float16",
         expect=lambda x, k: np.take(x, k, 1),
     ),
+    case("Gather", fixed([[1, 2], [3, 4]], 0.5, -3), i(3, limit=2), axis=0, encoding=HALVES, label="fixed"),
     case("GatherElements", f(3, 4), i(3, 2, limit=4), axis=1),
     case("GatherElements", f(3, 4), i(5, 4, limit=3), axis=0),
     case("GatherElements", i(3, 4, limit=50), i(2, 4, limit=3), label="int32"),
@@ -65,6 +68,16 @@ CASES = [
     case("ScatterNd", boolean(3, 4), const(ROWS, INT), boolean(2), label="bool"),
     case("NonZero", given([[1, 0, 2], [0, 0, -3]])),
     case("NonZero", given([[1, 0, 2], [0, 4, 3]], INT), label="int32"),
+    case(
+        "ScatterNd",
+        given(np.ones((3, 4)), np.float16),
+        const(ROWS, INT),
+        given([1, 2], np.float16),
+        reduction="ADD",
+        label="half",
+        xfail="libQnnCpu has no float16",
+        expect=lambda x, k, u: np.add(x, [[1, 0, 0, 0], [0, 0, 2, 0], [0] * 4]),
+    ),
     case(
         "NonZero",
         given([[1, 0, 2], [0, 0, 3]]),

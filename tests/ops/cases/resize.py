@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tests.ops.database import case, const, f
+from openqnn.ir import Encoding
+from tests.ops.database import case, const, f, fixed
 
 INT = np.int32
 BOXES = const([[0.0, 0.0, 1.0, 1.0], [0.2, 0.1, 0.72, 0.9], [-0.3, 0.5, 0.6, 1.4]])
@@ -152,6 +153,14 @@ CASES = [
         antialias=True,
         label="smooth",
     ),
+    case(
+        "ResizeBilinear",
+        fixed(np.arange(0, 200, 10).reshape(1, 4, 5, 1), 0.02, -100),
+        shape=(1, 8, 10, 1),
+        encoding=Encoding.per_tensor(0.02, -100),
+        label="fixed",
+        tolerance=1 / 255,
+    ),
     case("ResizeNearestNeighbor", f(1, 4, 5, 2), shape=(1, 7, 6, 2)),
     case("ResizeNearestNeighbor", f(1, 4, 5, 2), shape=(1, 7, 8, 2), align_corners=True),
     case("ResizeNearestNeighbor", f(2, 7, 6, 2), shape=(2, 4, 5, 2), half_pixel_centers=True),
@@ -178,6 +187,17 @@ CASES = [
         xfail="libQnnCpu cuts coordinates instead of rounding",
     ),
     case("CropAndResize", f(2, 6, 7, 3), BOXES, BATCH, resize_dims=(1, 5), extrapolation_value=-1.5),
+    case(
+        "CropAndResize",
+        fixed(np.full((1, 4, 4, 1), 150), 0.02, -100),
+        const([[0, 0, 1, 1]]),
+        const([0], INT),
+        resize_dims=(2, 2),
+        encoding=Encoding.per_tensor(0.5, 0),
+        label="fixed",
+        xfail="libQnnCpu takes no fixed point here",
+        expect=lambda *_: np.full((1, 2, 2, 1), 2, np.uint8),
+    ),
     *(
         case(
             "GridSample",
