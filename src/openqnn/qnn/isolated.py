@@ -22,7 +22,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import openqnn
 from openqnn.errors import BackendError, UsageError
 from openqnn.qnn import capture
 from openqnn.qnn.library import find_library
@@ -205,7 +204,7 @@ class _Child:
 
     def _start(self, theirs: int) -> subprocess.Popen[bytes]:
         # The child must find this very package, however the parent came to find it.
-        home = str(Path(openqnn.__path__[0]).parent)
+        home = str(Path(__file__).parents[2])
         paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
             [sys.executable, "-m", "openqnn.qnn.worker", str(theirs), str(os.getpid())],
