@@ -1,12 +1,349 @@
-"""ONNX ops that work on each element by itself."""
+"""ONNX ops that work on each element by itself: arithmetic, comparison, logic, bits, casts."""
 
 from __future__ import annotations
 
-from openqnn.frontends.onnx.registry import rows
+from functools import reduce as fold
+from math import inf, pi, sqrt
+
+import numpy as np
+
+from openqnn.frontends.onnx.compose import add, div, maximum, minimum, mul, power, sub, used
+from openqnn.frontends.onnx.registry import rows, translates
+from openqnn.frontends.onnx.translation import Translation, onnx_dtype
+from openqnn.ir import DType, Value
 
 rows({
     "Abs": "ElementWiseAbs",
     "Add": "ElementWiseAdd",
-    "Relu": "Relu",
+    "And": "ElementWiseAnd",
+    "Asin": "ElementWiseAsin",
+    "Atan": "ElementWiseAtan",
+    "Ceil": "ElementWiseCeil",
+    "Cos": "ElementWiseCos",
+    "Div": "ElementWiseDivide",
+    "Equal": "ElementWiseEqual",
+    "Exp": "ElementWiseExp",
+    "Floor": "ElementWiseFloor",
+    "Greater": "ElementWiseGreater",
+    "GreaterOrEqual": "ElementWiseGreaterEqual",
+    "IsNaN": "IsNan",
+    "Less": "ElementWiseLess",
+    "LessOrEqual": "ElementWiseLessEqual",
+    "Log": "ElementWiseLog",
     "Mul": "ElementWiseMultiply",
+    "Neg": "ElementWiseNeg",
+    "Not": "ElementWiseNot",
+    "Or": "ElementWiseOr",
+    "Round": "ElementWiseRound",
+    "Sign": "ElementWiseSign",
+    "Sin": "ElementWiseSin",
+    "Sqrt": "ElementWiseSquareRoot",
+    "Sub": "ElementWiseSubtract",
+    "Xor": "ElementWiseXor",
 })  # fmt: skip
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------------
+
+
+@translates("Reciprocal")
+def reciprocal(t: Translation, x: Value) -> Value:
+    return div(t, 1.0, x)
+
+
+def _known_scalar(value: Value) -> float | None:
+    return float(value.data.reshape(())) if value.data is not None and value.size == 1 else None
+
+
+@translates("Pow")
+def pow_(t: Translation, x: Value, exponent: Value) -> Value:
+    """The result has the type of the base; QNN raises floats only."""
+    known = _known_scalar(exponent)
+    if (
+        known in (1, 2, 3, 0.5, -0.5, -1)
+        and exponent.rank <= x.rank
+        and (known in (1, 2, 3) or x.dtype.is_float)
+    ):
+        return power(t, x, known) if known != 1 else t.reshape(x, x.shape)
+    if x.dtype.is_float:
+        return t("ElementWisePower", x, t.cast(exponent, x.dtype))
+    y = t("ElementWisePower", t.cast(x, DType.FLOAT_32), t.cast(exponent, DType.FLOAT_32))
+    return t.cast(t("ElementWiseRound", y) if exponent.dtype.is_integer else y, x.dtype)
+
+
+@translates("Mod")
+def mod(t: Translation, a: Value, b: Value, *, fmod: int = 0) -> Value:
+    """QNN's remainders have the sign of the divisor, as ONNX's Mod has; with fmod that of the dividend."""
+    rest = t("ElementWiseFmod" if a.dtype.is_float else "ElementWiseMod", a, b)
+    zero = t.scalar(0, a)
+    differ = None
+    if a.dtype.signed:
+        differ = t("ElementWiseXor", t("ElementWiseLess", a, zero), t("ElementWiseLess", b, zero))
+        inexact = t("ElementWiseNotEqual", rest, zero)
+        if fmod:
+            rest = t("ElementWiseSelect", t("ElementWiseAnd", differ, inexact), sub(t, rest, b), rest)
+    finite = b.data is not None and bool(np.isfinite(b.data).all())
+    if not a.dtype.is_float or finite or differ is None:
+        return rest
+    # By infinity everything finite leaves itself, or infinity where only that has the right sign.
+    left = a if fmod else t("ElementWiseSelect", t("ElementWiseAnd", differ, _not_zero(t, a)), b, a)
+    endless = t("ElementWiseAnd", t("IsInf", b), t("ElementWiseNot", t("IsInf", a)))
+    return t("ElementWiseSelect", endless, left, rest)
+
+
+def _not_zero(t: Translation, x: Value) -> Value:
+    return t("ElementWiseNotEqual", x, t.scalar(0, x))
+
+
+@translates("Max")
+def max_(t: Translation, *values: Value) -> Value:
+    return _folded(t, "ElementWiseMaximum", values)
+
+
+@translates("Min")
+def min_(t: Translation, *values: Value) -> Value:
+    return _folded(t, "ElementWiseMinimum", values)
+
+
+@translates("Sum")
+def sum_(t: Translation, *values: Value) -> Value:
+    return _folded(t, "ElementWiseAdd", values)
+
+
+@translates("Mean")
+def mean(t: Translation, *values: Value) -> Value:
+    total = _folded(t, "ElementWiseAdd", values)
+    return div(t, total, float(len(values))) if len(values) > 1 else total
+
+
+def _folded(t: Translation, op: str, values: tuple[Value, ...]) -> Value:
+    if not values or any(v is None for v in values):
+        t.refuse("an input is missing")
+    return fold(lambda a, b: t(op, a, b), values)
+
+
+@translates("Clip")
+def clip_by_attributes(t: Translation, x: Value, *, max: float = inf, min: float = -inf) -> Value:
+    return clip_to(t, x, min, max)
+
+
+@translates("Clip", since=11)
+def clip(t: Translation, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
+    bounds = [None if v is None else _known_scalar(v) for v in (low, high)]
+    known = all(v is None or b is not None for v, b in zip((low, high), bounds, strict=True))
+    if known and x.dtype.is_float:
+        return clip_to(
+            t, x, *(default if b is None else b for b, default in zip(bounds, (-inf, inf), strict=True))
+        )
+    y = x if low is None else maximum(t, x, t.reshape(low, ()))
+    return y if high is None else minimum(t, y, t.reshape(high, ()))
+
+
+def clip_to(t: Translation, x: Value, low: float, high: float) -> Value:
+    """The op that says a range best. A range turned around gives its upper end, as in ONNX."""
+    if (low, high) == (0, 6):
+        return t("Relu6", x)
+    if low == 0 and high == inf:
+        return t("Relu", x)
+    largest = float(np.finfo(x.dtype.numpy).max)
+    low, high = (-inf if low <= -largest else low), (inf if high >= largest else high)
+    if -inf < low <= high < inf:
+        return t("ReluMinMax", x, min_value=low, max_value=high)
+    y = x if low == -inf else maximum(t, x, low)
+    return y if high == inf else minimum(t, y, high)
+
+
+# -- trigonometry --------------------------------------------------------------------------------------------
+
+
+@translates("Tan")
+def tan(t: Translation, x: Value) -> Value:
+    return div(t, t("ElementWiseSin", x), t("ElementWiseCos", x))
+
+
+@translates("Acos")
+def acos(t: Translation, x: Value) -> Value:
+    return sub(t, pi / 2, t("ElementWiseAsin", x))
+
+
+@translates("Cosh")
+def cosh(t: Translation, x: Value) -> Value:
+    both = add(t, t("ElementWiseExp", x), t("ElementWiseExp", t("ElementWiseNeg", x)))
+    return mul(t, both, 0.5)
+
+
+@translates("Sinh")
+def sinh(t: Translation, x: Value) -> Value:
+    """As tanh * cosh: the difference of two exponentials loses all digits near zero."""
+    return mul(t, t("Tanh", x), cosh(t, x))
+
+
+@translates("Asinh")
+def asinh(t: Translation, x: Value) -> Value:
+    size = t("ElementWiseAbs", x)
+    root = t("ElementWiseSquareRoot", add(t, mul(t, x, x), 1.0))
+    return mul(t, t("ElementWiseSign", x), t("ElementWiseLog", add(t, size, root)))
+
+
+@translates("Acosh")
+def acosh(t: Translation, x: Value) -> Value:
+    root = t("ElementWiseSquareRoot", sub(t, mul(t, x, x), 1.0))
+    return t("ElementWiseLog", add(t, x, root))
+
+
+@translates("Atanh")
+def atanh(t: Translation, x: Value) -> Value:
+    return mul(t, t("ElementWiseLog", div(t, add(t, 1.0, x), sub(t, 1.0, x))), 0.5)
+
+
+@translates("Erf")
+def erf(t: Translation, x: Value) -> Value:
+    """From Gelu, which is z times the normal distribution function: erf(z / sqrt 2) = 2 gelu(z) / z - 1.
+
+    Taken at |z| and given the sign again. Below 1/1000 it is a straight line, which keeps clear of 0 / 0.
+    """
+    z = mul(t, x, sqrt(2))
+    size = maximum(t, t("ElementWiseAbs", z), 1e-3)
+    half = div(t, t("Gelu", size), size)
+    return mul(t, sub(t, mul(t, half, 2.0), 1.0), div(t, z, size))
+
+
+# -- comparison and choice -----------------------------------------------------------------------------------
+
+
+@translates("IsInf")
+def is_inf(t: Translation, x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
+    return t("IsInf", x, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))
+
+
+@translates("Where")
+def where(t: Translation, condition: Value, a: Value, b: Value) -> Value:
+    return t("ElementWiseSelect", condition, a, b)
+
+
+# -- bits ----------------------------------------------------------------------------------------------------
+
+
+@translates("BitShift")
+def bit_shift(t: Translation, x: Value, by: Value, *, direction: str = "") -> Value:
+    """Times or by a power of two that is looked up; a shift out of range leaves the sign only."""
+    if direction not in ("LEFT", "RIGHT"):
+        t.refuse(f"direction={direction!r} is neither LEFT nor RIGHT")
+    bits, signed = x.dtype.bits, x.dtype.signed
+    places = t.cast(by, DType.INT_32)
+    inside = t("ElementWiseEqual", places, minimum(t, maximum(t, places, 0), bits - 1))
+    wide = DType.INT_32 if signed or bits < 32 else DType.UINT_32
+    powers = np.left_shift(1, np.arange(bits, dtype=np.int64)).astype(wide.numpy)
+    factor = t("Gather", t.constant(powers), minimum(t, maximum(t, places, 0), bits - 1), axis=0)
+    data = t.cast(x, wide)
+    if direction == "RIGHT":
+        return t.cast(_shifted_right(t, data, factor, inside, signed), x.dtype)
+    product = mul(t, data, factor)
+    if bits < 32:
+        low = t(
+            "ElementWiseMod",
+            add(t, product, 1 << (bits - 1)) if signed else product,
+            t.scalar(1 << bits, product),
+        )
+        product = sub(t, low, 1 << (bits - 1)) if signed else low
+    return t.cast(t("ElementWiseSelect", inside, product, t.scalar(0, product)), x.dtype)
+
+
+def _shifted_right(t: Translation, x: Value, factor: Value, inside: Value, signed: bool) -> Value:
+    """A quotient rounded down: the remainder, which is not negative, is taken away first."""
+    if not signed:
+        return t("ElementWiseSelect", inside, div(t, x, factor), t.scalar(0, x))
+    zero = t.scalar(0, x)
+    negative = t("ElementWiseLess", x, zero)
+    fill = t("ElementWiseSelect", negative, t.scalar(-1, x), zero)
+    # The power 2^31 is negative as int32: shifting that far leaves the sign only, too.
+    inside = t("ElementWiseAnd", inside, t("ElementWiseGreater", factor, zero))
+    whole = div(t, sub(t, x, t("ElementWiseMod", x, factor)), factor)
+    return t("ElementWiseSelect", inside, whole, fill)
+
+
+@translates("BitwiseNot")
+def bitwise_not(t: Translation, x: Value) -> Value:
+    """In two's complement this is -1 - x; without a sign, the largest number minus x."""
+    return sub(t, -1 if x.dtype.signed else int(np.iinfo(x.dtype.numpy).max), x)
+
+
+@translates("BitwiseAnd")
+def bitwise_and(t: Translation, a: Value, b: Value) -> Value:
+    dtype = a.dtype
+    return t.cast(_and(t, t.cast(a, DType.INT_32), t.cast(b, DType.INT_32), dtype), dtype)
+
+
+@translates("BitwiseOr")
+def bitwise_or(t: Translation, a: Value, b: Value) -> Value:
+    wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
+    return t.cast(sub(t, add(t, *wide), _and(t, *wide, a.dtype)), a.dtype)
+
+
+@translates("BitwiseXor")
+def bitwise_xor(t: Translation, a: Value, b: Value) -> Value:
+    wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
+    return t.cast(sub(t, add(t, *wide), mul(t, _and(t, *wide, a.dtype), 2)), a.dtype)
+
+
+def _and(t: Translation, a: Value, b: Value, dtype: DType) -> Value:
+    """QNN has no bit operations: four bits of each side at a time look their result up in a table."""
+    digits = np.arange(16, dtype=np.int32)
+    table = (digits[:, None] & digits).ravel()
+    total: Value | None = None
+    places = min(dtype.bits, 32) // 4
+    for place in range(places):
+        low = [t("ElementWiseMod", x, t.scalar(16, x)) for x in (a, b)]
+        signed = place == places - 1 and (dtype.signed or dtype.bits >= 32)
+        entries = np.where(table > 7, table - 16, table) if signed else table
+        found = t("Gather", t.constant(entries), add(t, mul(t, low[0], 16), low[1]), axis=0)
+        found = mul(t, found, 16**place) if place else found
+        total = found if total is None else add(t, total, found)
+        a, b = (div(t, sub(t, x, d), 16) for x, d in zip((a, b), low, strict=True))
+    assert total is not None
+    return total
+
+
+# -- types and copies ----------------------------------------------------------------------------------------
+
+
+def cast_to(t: Translation, x: Value, dtype: DType) -> Value:
+    """QNN cuts floats off towards zero; for bool ONNX asks whether they differ from zero."""
+    if dtype is not DType.BOOL_8 or x.dtype is DType.BOOL_8 or x.data is not None:
+        return t.cast(x, dtype)
+    return t("ElementWiseNotEqual", x, t.scalar(0, x))
+
+
+@translates("Cast")
+def cast(t: Translation, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+    return cast_to(t, x, onnx_dtype(to, "the result"))
+
+
+@translates("CastLike")
+def cast_like(t: Translation, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
+    return cast_to(t, x, like.dtype)
+
+
+@translates("Identity")
+def identity(t: Translation, x: Value | list[Value] | None) -> list[Value | list[Value] | None]:
+    return [x]
+
+
+@translates("Dropout")
+def dropout_by_attribute(t: Translation, x: Value, *, ratio: float = 0.5) -> list[Value]:
+    return [x, _all_kept(t, x)] if used(t, 1) else [x]
+
+
+@translates("Dropout", since=12)
+def dropout(
+    t: Translation, x: Value, ratio: Value | None = None, training_mode: Value | None = None, *, seed: int = 0
+) -> list[Value]:
+    training = training_mode is not None and bool(t.static(training_mode, "training_mode").any())
+    rate = 0.5 if ratio is None else float(t.static(ratio, "ratio").ravel()[0])
+    if training and rate != 0:
+        t.refuse("training_mode drops elements at random", hint="export the model for inference")
+    return [x, _all_kept(t, x)] if used(t, 1) else [x]
+
+
+def _all_kept(t: Translation, x: Value) -> Value:
+    return t.constant(np.broadcast_to(np.True_, x.shape))

@@ -30,7 +30,6 @@ _DEFAULT = {
     "NonMaxSuppression": _COUNT,
     "Det": "determinants have no QNN equivalent",
     "BitCast": "QNN cannot see the bits of a number as another type",
-    "MaxUnpool": "putting values back where a pool found them has no QNN equivalent",
 }
 _CLASSIC = (
     "ArrayFeatureExtractor", "Binarizer", "FeatureVectorizer", "Imputer", "LinearClassifier", "LinearRegressor",
