@@ -36,7 +36,7 @@ def body_of(node: onnx.NodeProto, inputs: Sequence[Any], domain: str, opset: int
     given = len(inputs)
     absent = {n for i, n in enumerate(proto.input) if i >= given or inputs[i] is None}
     nodes = [_bound(n, attributes, absent) for n in proto.node]
-    opsets = {o.domain: o.version for o in proto.opset_import} or {"": opset}
+    opsets = {o.domain: o.version for o in proto.opset_import if o.version}
     return Function(nodes, list(proto.input), list(proto.output), opsets)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from openqnn.errors import ModelError, ShapeError, UnsupportedError
-from openqnn.frontends.onnx import evaluate, functions, registry
+from openqnn.frontends.onnx import calls, evaluate, functions, registry
 from openqnn.frontends.onnx.inputs import Dimensions, input_shape
 from openqnn.frontends.onnx.reader import OnnxModel
 from openqnn.frontends.onnx.translation import Refused, Translation, narrow_type, onnx_dtype
@@ -169,22 +167,13 @@ class Importer:
         try:
             if translator is None:
                 return self._expand(node, inputs, domain, opset)
-            return self._call(translator, node, inputs)
+            attributes = {a.name: self._attribute(a) for a in node.attribute}
+            return calls.call(translator, self.t, inputs, attributes)
         except Refused:
             folded = evaluate.anything(node, inputs, opset)
             if folded is None:
                 raise
             return [self.t.constant(a) for a in folded]
-
-    def _call(self, translator: registry.Translator, node: onnx.NodeProto, inputs: list[Any]) -> Any:
-        attributes = {a.name: self._attribute(a) for a in node.attribute}
-        positional, keywords = _signature(translator)
-        unknown = [a for a in attributes if keywords is not None and a not in keywords]
-        if unknown:
-            raise Refused(f"attribute '{unknown[0]}' is not known for opset {self.t.opset}")
-        if positional is not None and not positional[0] <= len(inputs) <= positional[1]:
-            raise ShapeError(f"{len(inputs)} inputs given, {positional[0]} to {positional[1]} expected")
-        return translator(self.t, *inputs, **attributes)
 
     def _attribute(self, attribute: onnx.AttributeProto) -> Any:
         if attribute.type == AttributeProto.TENSOR:
@@ -207,7 +196,11 @@ class Importer:
             )
         stated = {name: self.t.output_shape(i) for i, name in enumerate(body.outputs)}
         env = dict(zip(body.inputs, inputs, strict=False))
-        return self.run_nodes(body.nodes, env, body.outputs, body.opsets, stated)
+        fixed, self.t.fixed = self.t.fixed, True  # the body is ONNX's: users know the node, not what is in it
+        try:
+            return self.run_nodes(body.nodes, env, body.outputs, body.opsets, stated)
+        finally:
+            self.t.fixed = fixed
 
     def run_nodes(
         self,
@@ -218,24 +211,18 @@ class Importer:
         stated: Mapping[str, Shape | None],
     ) -> list[Any]:
         """Translates a function body in an environment of its own; `stated` are shapes known of its results."""
-        outer_env, outer_opsets, outer_node = (
-            self.env,
-            self.opsets,
-            (self.t.node, self.t.opset, self.t.declared),
-        )
-        stem, source = self.t.builder.stem, self.t.builder.source
-        self.env, self.opsets, self.t.declared = dict(env), opsets or self.opsets, stated
+        outer, place = (self.env, self.opsets), self.t.place()
+        self.env, self.opsets, self.t.declared = dict(env), {**self.opsets, **opsets}, stated
         try:
             for inner in nodes:
-                self._inner(inner, stem, source)
+                self._inner(inner)
             return [self.env.get(o) for o in outputs]
         finally:
-            self.env, self.opsets = outer_env, outer_opsets
-            self.t.node, self.t.opset, self.t.declared = outer_node
-            self.t.builder.stem, self.t.builder.source = stem, source
+            self.env, self.opsets = outer
+            self.t.restore(place)
 
-    def _inner(self, node: onnx.NodeProto, stem: str, source: str) -> None:
-        """A node of a function body: its results keep generated names and the outer node's source."""
+    def _inner(self, node: onnx.NodeProto) -> None:
+        """A node of a body: its results keep generated names."""
         inputs = [self.env.get(n) if n else None for n in node.input]
         try:
             results = self._translate(node, inputs)
@@ -243,7 +230,6 @@ class Importer:
             raise Refused(f"in its body, {node.op_type}: {e.message}", hint=e.hint) from e
         results = list(results) if isinstance(results, list | tuple) else [results]
         self.env.update({n: r for n, r in zip(node.output, results, strict=False) if n})
-        self.t.builder.stem, self.t.builder.source = stem, source
 
     def run_subgraph(self, subgraph: onnx.GraphProto, bound: Mapping[str, Any] | None = None) -> list[Any]:
         """Inlines a branch of control flow; it sees the values around it."""
@@ -267,18 +253,6 @@ class Importer:
             if value is value.producer.outputs[0]:
                 value.producer.name = node.name or name
             value.name = name
-
-
-@lru_cache(maxsize=1024)
-def _signature(function: registry.Translator) -> tuple[tuple[int, int] | None, frozenset[str] | None]:
-    """How many inputs a translator takes and which attributes; None where it takes any."""
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    needed = sum(p.default is p.empty for p in positional)
-    any_inputs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    any_attributes = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    keywords = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-    return (needed, 1 << 30 if any_inputs else len(positional)), None if any_attributes else keywords
 
 
 def declared_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:

@@ -49,12 +49,22 @@ class Translation:
         self.builder = Builder(graph)
         self.run_subgraph: Any = None  # set by the importer: (GraphProto) -> list[Value]
         self.declared: Mapping[str, Shape | None] = {}  # shapes that the model itself states, by value name
+        self.fixed = False  # in the body of an ONNX function: nodes keep the name and source of the function's call
 
     def begin(self, node: onnx.NodeProto, opset: int) -> None:
         self.node, self.opset = node, opset
+        if self.fixed:
+            return
         label = node.name or next((o for o in node.output if o), node.op_type)
         self.builder.source = f"onnx node {label}"
         self.builder.stem = next((o for o in node.output if o), node.op_type)
+
+    def place(self) -> tuple[Any, ...]:
+        """Where the translation is, to come back to after the nodes of a body."""
+        return self.node, self.opset, self.declared, self.builder.stem, self.builder.source
+
+    def restore(self, place: tuple[Any, ...]) -> None:
+        self.node, self.opset, self.declared, self.builder.stem, self.builder.source = place
 
     # -- building -------------------------------------------------------------------------------------------------
 
