@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from openqnn.ir import Graph, Node
-from openqnn.passes.edit import alive, bypass, sweep
+from openqnn.ops import Moves, schema_of
+from openqnn.ops.layout import is_view, permutation_of
+from openqnn.passes.edit import RESHAPE, alive, builder_at, bypass, supplant, sweep
 from openqnn.passes.explain import Explain
 
 
 def remove_dead_code(graph: Graph, log: Explain) -> int:
     """Nodes whose results reach no graph output."""
     return sweep(graph, list(graph.nodes))
+
+
+def merge_reshapes(graph: Graph, log: Explain) -> int:
+    """A reshape of a reshape is one."""
+    return _merge_views(graph, log, "merge_reshapes", _is_reshape)
+
+
+def merge_views(graph: Graph, log: Explain) -> int:
+    """The same with transposes that move only axes of size 1, once nobody asks for axis orders any more."""
+    return _merge_views(graph, log, "merge_views", _is_view)
+
+
+def _merge_views(graph: Graph, log: Explain, name: str, is_one: Callable[[Node], bool]) -> int:
+    changes = 0
+    for node in list(graph.nodes):
+        if not alive(node) or not is_one(node):
+            continue
+        data = node.x(0)
+        while data.producer is not None and is_one(data.producer):
+            data = data.producer.x(0)
+        if data is not node.x(0) or permutation_of(node) is not None:
+            builder = builder_at(graph, node)
+            new = builder(RESHAPE, data, shape=node.out.shape, encoding=node.out.encoding)
+            supplant(graph, node.out, new)
+            log.apply(name, node)
+            changes += 1
+    return changes
+
+
+def _is_reshape(node: Node) -> bool:
+    return _keeps_encoding(node) and schema_of(node).moves is Moves.VIEW
+
+
+def _is_view(node: Node) -> bool:
+    perm = permutation_of(node)
+    if perm is None:
+        return _is_reshape(node)
+    return _keeps_encoding(node) and is_view(node.x(0).shape, perm)
+
+
+def _keeps_encoding(node: Node) -> bool:
+    if not node.has(0) or node.x(0).is_constant:
+        return False
+    encoding = node.out.encoding
+    return node.x(0).encoding == encoding and (encoding is None or encoding.axis is None)
 
 
 def merge_repeated(graph: Graph, log: Explain) -> int:

@@ -128,9 +128,16 @@ def _order_for(node: Node, wanted: Counter[Perm] | None) -> Perm | None:
     order = max(wanted, key=lambda p: wanted[p])
     if schema_of(node).moves is Moves.VIEW:
         order = move_view(node.out.shape, node.x(0).shape, order)
-    if order is None or len(order) != _data_rank(node):
+    if order is None or len(order) != _data_rank(node) or _folds_axes(node):
         return None
     return order if moved_in_graph(node, order) is not None else None
+
+
+def _folds_axes(node: Node) -> bool:
+    """Whether axes become 1, as in a reduction: what the result is asked for then says little of the data."""
+    if schema_of(node).moves is not Moves.AXES or node.out.rank != node.x(0).rank:
+        return False
+    return any(after == 1 != before for before, after in zip(node.x(0).shape, node.out.shape, strict=True))
 
 
 # -- the walk --------------------------------------------------------------------------------------
@@ -189,7 +196,7 @@ class _Walk:
             op, params, inputs = RESHAPE, {}, inputs[:1]
         self._add(Node(op, node.name, inputs, outputs, params, node.source, node.package))
         for old, new in zip(node.outputs, outputs, strict=True):
-            self.known[old] = {moved.out_perm: new}
+            self.known[old] = {identity(old.rank) if stays else moved.out_perm: new}
 
     def _add(self, node: Node) -> None:
         self.nodes.append(node)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from openqnn.ir import Graph
 from openqnn.ir.verify import verify as verify_graph
 from openqnn.ops import infer_outputs
-from openqnn.passes.cleanup import merge_repeated, remove_dead_code
+from openqnn.passes.cleanup import merge_repeated, merge_reshapes, merge_views, remove_dead_code
 from openqnn.passes.constants import fold_constants, merge_constants
 from openqnn.passes.explain import Explain
+from openqnn.passes.fold_affine import fold_affine
+from openqnn.passes.fold_pad import fold_pad
 from openqnn.passes.identity import remove_identities
 from openqnn.passes.layout import minimise_transposes
-from openqnn.passes.rewrite import Pass
+from openqnn.passes.patterns import activation, blocks, linear, norm
+from openqnn.passes.rewrite import Pass, apply_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +27,31 @@ class Step:
     why: str
 
 
+# Scaled dot-product attention has no pass: products and a softmax are how every QNN backend runs it best.
 PASSES: tuple[Step, ...] = (
     Step("remove_dead_code", remove_dead_code, "first: no other pass should look at what nobody reads"),
     Step("fold_constants", fold_constants, "patterns and layouts look for constants"),
     Step("remove_identities", remove_identities, "patterns need not step over nodes that do nothing"),
+    Step("merge_reshapes", merge_reshapes, "patterns know chains of reshapes as a single one"),
     Step("merge_constants", merge_constants, "equal nodes are found by equal operands"),
-    Step("merge_repeated", merge_repeated, "after constants are merged"),
+    Step("merge_repeated", merge_repeated, "patterns use a value twice that exporters compute twice"),
+    Step("activations", apply_rules(activation.RULES), "before norms and layers, which they stand between"),
+    Step("norms", apply_rules(norm.RULES), "on the source's own axis order, as exporters wrote them"),
+    Step("instance_norm", apply_rules(norm.LATER), "what is a LayerNorm over an image and got no weights"),
+    Step("blocks", apply_rules(blocks.RULES), "while their transposes still are where exporters put them"),
+    Step(
+        "linear", apply_rules(linear.RULES), "a bias becomes part of the product before channels are scaled"
+    ),
     Step(
         "minimise_transposes", minimise_transposes, "patterns are known: the rest may change its axis order"
     ),
+    Step("matmul_transpose", apply_rules(linear.TRANSPOSES), "of the transposes that are left"),
+    Step("merge_views", merge_views, "the walk leaves reshapes where axes of size 1 moved"),
+    Step("remove_identities", remove_identities, "reshapes that came back to where they began"),
+    Step("fold_pad", fold_pad, "pads and their readers now are in the same axis order"),
+    Step("fold_affine", fold_affine, "channels are last now, next to the layers that they scale"),
+    Step("merge_constants", merge_constants, "weights that were folded or turned alike"),
+    Step("merge_repeated", merge_repeated, "what became equal in the same axis order"),
     Step("remove_dead_code", remove_dead_code, "last: whatever the rewrites left behind"),
 )
 

@@ -128,6 +128,9 @@ class Op(Term):
         node = value.producer
         if node is None or node.op != self.op or node.out is not value:
             return
+        if self.name in m.named:
+            yield from (m,) if m.named[self.name] is node else ()
+            return
         given = [v for v in node.inputs if v is not None]
         if len(given) != len(self.inputs) or (self.where is not None and not self.where(node)):
             return

@@ -1,8 +1,23 @@
-"""What HTP does not take as it is, said in another way."""
+"""Graphs for Qualcomm's HTP: what it does not take, or computes wrongly, is said in another way.
 
-from openqnn.ir import Graph
-from openqnn.ir.clone import clone_graph
+`legalise_htp(graph)` gives the graph to compile. The rules stand in one module per family; a new one is a function
+with `@rule(op)`, a comment on what the library does, and a case in tests/htp.
+"""
 
+from openqnn.passes.htp import elementwise, gather, image, norm, reduce, rnn, shape  # registers the rules
+from openqnn.passes.htp.legalise import legalise_htp
+from openqnn.passes.htp.rules import RULES, Problem, Refusal
 
-def legalise_htp(graph: Graph, explain=None) -> Graph:
-    return clone_graph(graph)
+__all__ = [
+    "RULES",
+    "Problem",
+    "Refusal",
+    "elementwise",
+    "gather",
+    "image",
+    "legalise_htp",
+    "norm",
+    "reduce",
+    "rnn",
+    "shape",
+]

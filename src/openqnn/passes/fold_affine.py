@@ -1,0 +1,158 @@
+"""Factors and terms per channel behind a convolution or a fully connected layer move into its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from openqnn.ir import Array, Graph, Node, Value
+from openqnn.ops import schema_of
+from openqnn.ops.schema import Role
+from openqnn.passes.edit import alive, data_of, is_quantized, private, supplant, vector_along
+from openqnn.passes.explain import Explain
+
+NAME = "fold_affine"
+LAYER_OPERANDS = (Role.ACTIVATION, Role.WEIGHT, Role.BIAS)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """y = x * factor + term, with one number per channel of the last axis; None where there is none."""
+
+    data: Value
+    factor: Array | None
+    term: Array | None
+
+
+def _batchnorm(n: Node) -> Affine | None:
+    if not n.x(1).is_constant or (n.has(2) and not n.x(2).is_constant):
+        return None
+    return Affine(n.x(0), data_of(n.x(1)), data_of(n.x(2)) if n.has(2) else None)
+
+
+def _with_constant(n: Node, either_side: bool) -> tuple[Value, Array] | None:
+    for data, other in ((0, 1), (1, 0)) if either_side else ((0, 1),):
+        x, c = n.x(data), n.x(other)
+        vector = vector_along(c, x.shape, x.rank - 1) if x.rank and x.data is None else None
+        if vector is not None and x.shape == n.out.shape:
+            return x, vector
+    return None
+
+
+def _product(n: Node) -> Affine | None:
+    found = _with_constant(n, either_side=True)
+    return Affine(found[0], found[1], None) if found else None
+
+
+def _quotient(n: Node) -> Affine | None:
+    found = _with_constant(n, either_side=False)
+    return Affine(found[0], 1 / found[1], None) if found and np.all(found[1]) else None
+
+
+def _sum(n: Node) -> Affine | None:
+    found = _with_constant(n, either_side=True)
+    return Affine(found[0], None, found[1]) if found else None
+
+
+def _difference(n: Node) -> Affine | None:
+    found = _sum(n) if _with_constant(n, either_side=False) else None
+    return replace(found, term=-found.term) if found and found.term is not None else None
+
+
+TABLE = {
+    "Batchnorm": _batchnorm,
+    "ElementWiseMultiply": _product,
+    "ElementWiseDivide": _quotient,
+    "ElementWiseAdd": _sum,
+    "ElementWiseSubtract": _difference,
+}
+
+
+def is_layer(node: Node) -> bool:
+    """Whether a node ends in a product and a sum per channel of the last axis: its operands say so.
+
+    Convolutions name the axis of their weights that counts output channels. Norms have a plain vector, which
+    must lie along the last axis.
+    """
+    declared = schema_of(node).inputs
+    if tuple(i.role for i in declared) != LAYER_OPERANDS:
+        return False
+    return declared[1].channel_axis is not None or node.params.get("axes", _last(node)) == _last(node)
+
+
+def _last(node: Node) -> tuple[int]:
+    return (node.out.rank - 1,)
+
+
+def fold_affine(graph: Graph, log: Explain) -> int:
+    changes = 0
+    for node in list(graph.nodes):
+        find = TABLE.get(node.op)
+        found = find(node) if find is not None and alive(node) and node.out.dtype.is_float else None
+        layer = found.data.producer if found is not None else None
+        if found is None or layer is None or not is_layer(layer):
+            continue
+        reason = _refusal(graph, layer, node, found)
+        if reason:
+            log.decline(NAME, node, reason)
+            continue
+        _fold(graph, layer, node, found)
+        log.apply(NAME, node, f"into {layer.where}")
+        changes += 1
+    return changes
+
+
+def _refusal(graph: Graph, layer: Node, node: Node, affine: Affine) -> str:
+    if is_quantized(*layer.inputs, layer.out, node.out):
+        return "a value is quantized: the rewrite would change its numbers"
+    if affine.factor is not None and layer.has(1) and not layer.x(1).is_constant:
+        return f"the weights of {layer.where} are computed at run time"
+    if layer.has(2) and not layer.x(2).is_constant:
+        return f"the bias of {layer.where} is computed at run time"
+    if layer.out.shape[-1] != node.out.shape[-1]:
+        return "it widens the channels"
+    return private(graph, layer.out, [node])
+
+
+def _fold(graph: Graph, layer: Node, node: Node, affine: Affine) -> None:
+    """The layer takes over the node's result, with its name."""
+    channels, dtype = layer.out.shape[-1], layer.out.dtype.numpy
+    layer.inputs += [None] * (3 - len(layer.inputs))
+    bias = data_of(layer.x(2)).astype(np.float64) if layer.has(2) else np.zeros(channels)
+    if affine.factor is not None:
+        _set(graph, layer, 1, _scaled(layer, affine.factor.astype(dtype)), f"{node.out.name}.scale")
+        bias = bias * affine.factor
+    if affine.term is not None:
+        bias = bias + affine.term
+    if layer.has(2) or np.any(bias):
+        _set(graph, layer, 2, bias.astype(dtype), f"{node.out.name}.bias")
+    while layer.inputs[-1] is None:
+        layer.inputs.pop()
+    layer.source = node.source or layer.source
+    supplant(graph, node.out, layer.out)
+
+
+def _scaled(layer: Node, factor: Array) -> Array:
+    """Weights times one number per output channel."""
+    axis = schema_of(layer).inputs[1].channel_axis
+    if axis is None:
+        return data_of(layer.x(1)) * factor if layer.has(1) else np.ascontiguousarray(factor)
+    weight = data_of(layer.x(1))
+    if weight.shape[axis] == len(factor):
+        return weight * factor.reshape([-1 if i == axis else 1 for i in range(weight.ndim)])
+    # A transposed convolution in groups: input channels of a group meet only the outputs of that group.
+    group = len(factor) // weight.shape[axis]
+    per_input = np.repeat(factor.reshape(group, -1), weight.shape[axis - 1] // group, axis=0)
+    return weight * per_input
+
+
+def _set(graph: Graph, layer: Node, index: int, data: Array, name: str) -> None:
+    """A changed constant; it keeps its name when nobody else reads the old one."""
+    old = layer.inputs[index]
+    if old is not None:
+        name = old.name if len(old.users) == 1 else graph.unique(old.name)
+        new = Value(name, old.dtype, old.shape, None, data)
+    else:
+        new = graph.constant(name, data, layer.out.dtype)
+    graph.set_input(layer, index, new)

@@ -1,0 +1,71 @@
+"""Inputs and outputs: what the application hands over has HTP's types and ranks; ports keep the source's."""
+
+from __future__ import annotations
+
+from math import prod
+
+from openqnn.ir import DType, Graph, Node, Shape, Value
+from openqnn.ops import Builder
+from openqnn.passes.edit import RESHAPE, supplant, sweep
+from openqnn.passes.htp.ranks import MOST, merge_views
+
+_HALF_AND_SINGLE = {DType.FLOAT_16, DType.FLOAT_32}
+
+
+def fit_border(graph: Graph) -> None:
+    """Ranks above five, half-precision casts and inputs that nobody reads, at the inputs and outputs."""
+    for value in graph.inputs:
+        if value.rank > MOST:
+            _flatten_input(graph, value)
+    for value in list(graph.outputs):
+        if value.rank > MOST and value.producer is not None:
+            b = Builder(graph, value.producer.source)
+            b.stem = f"{value.name}.flat"
+            flat = b(RESHAPE, value, shape=low_rank(value.shape))
+            _become_output(graph, value, flat)
+    merge_views(graph)
+    for node in list(graph.nodes):
+        _drop_border_cast(graph, node)
+    # HTP forgets an input that no node reads, and then refuses to be given it.
+    graph.inputs = [v for v in graph.inputs if v.users or graph.is_output(v)]
+
+
+def low_rank(shape: Shape) -> Shape:
+    return (*shape[: MOST - 1], prod(shape[MOST - 1 :]))
+
+
+def _flatten_input(graph: Graph, value: Value) -> None:
+    full, users = value.shape, list(dict.fromkeys(value.users))
+    value.shape = low_rank(full)
+    if not users:
+        return
+    b = Builder(graph, users[0].source, before=next(n for n in graph.nodes if n in users))
+    b.stem = f"{value.name}.full"
+    wide = b(RESHAPE, value, shape=full)
+    for user in users:
+        for index, given in enumerate(user.inputs):
+            if given is value:
+                graph.set_input(user, index, wide)
+
+
+def _become_output(graph: Graph, old: Value, new: Value) -> None:
+    """`new`, computed from `old`, is what the graph gives under the old name."""
+    old.name, new.name = new.name, old.name
+    graph.outputs = [new if v is old else v for v in graph.outputs]
+
+
+def _drop_border_cast(graph: Graph, node: Node) -> None:
+    """The application converts between float16 and float32: HTP's Cast makes 65536 or NaN of an infinity."""
+    if node.op != "Cast" or {node.x(0).dtype, node.out.dtype} != _HALF_AND_SINGLE:
+        return
+    x, out = node.x(0), node.out
+    if graph.is_output(out) and not out.users and x.producer is not None and not graph.is_output(x):
+        supplant(graph, out, x)
+    elif any(x is v for v in graph.inputs) and set(x.users) == {node}:
+        if graph.is_output(out):  # a lone cast: a copy is left
+            node.op = RESHAPE
+            x.dtype = out.dtype = DType.FLOAT_16
+            return
+        x.dtype = out.dtype
+        graph.replace_uses(out, x)
+        sweep(graph, [node])

@@ -1,0 +1,88 @@
+"""Applies the rules until nothing changes, and reports all that HTP cannot run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from openqnn.errors import UnsupportedError
+from openqnn.ir import Graph, Node, Value
+from openqnn.ir.clone import clone_graph
+from openqnn.ir.verify import verify
+from openqnn.ops import infer_outputs
+from openqnn.passes.cleanup import remove_dead_code
+from openqnn.passes.constants import fold_constants
+from openqnn.passes.edit import alive, builder_at, supplant
+from openqnn.passes.explain import Explain
+from openqnn.passes.htp.border import fit_border
+from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
+from openqnn.passes.htp.rules import RULES, Problem, Refusal, RuleFunction
+from openqnn.passes.htp.types import fit_types, widen_types
+
+ROUNDS = 12  # what a rule puts in may need another rule; the longest chain seen is 4
+GENERIC: tuple[RuleFunction, ...] = (fit_types, fit_rank)
+
+
+def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
+    """A graph that computes the same and that HTP takes; UnsupportedError names every node that it cannot run.
+
+    Inputs and outputs keep their names and ports, but may have another type or shape: types that HTP has no
+    arithmetic for become int32 or float32, and more than five axes are merged.
+    """
+    log = explain if explain is not None else Explain()
+    made = clone_graph(graph)
+    problems: dict[str, Problem] = {}
+    widen_types(made)
+    for _ in range(ROUNDS):
+        if not _round(made, log, problems):
+            break
+    merge_views(made)
+    fold_constants(made, log)
+    remove_dead_code(made, log)
+    fit_border(made)
+    if not problems:
+        _look_again(made, problems)
+    if problems:
+        raise _refused(list(problems.values()))
+    verify(made, infer_outputs, after="legalise_htp")
+    return made
+
+
+def _round(graph: Graph, log: Explain, problems: dict[str, Problem]) -> int:
+    changes = 0
+    for node in list(graph.nodes):
+        for rule in (*RULES.get(node.op, ()), *GENERIC):
+            if not alive(node) or node.where in problems:
+                break
+            changes += _apply(graph, log, node, rule, problems)
+    return changes
+
+
+def _apply(
+    graph: Graph, log: Explain, node: Node, rule: RuleFunction, problems: dict[str, Problem]
+) -> bool:
+    try:
+        new = rule(node, builder_at(graph, node))
+    except Refusal as e:
+        problems[node.where] = Problem(node.op, node.where, e.reason, e.hint)
+        return False
+    if new is None:
+        return False
+    log.apply("legalise_htp", node, rule.__name__)
+    outputs: Sequence[Value] = (new,) if isinstance(new, Value) else new
+    for old, value in zip(list(node.outputs), outputs, strict=True):
+        supplant(graph, old, value)
+    return True
+
+
+def _look_again(graph: Graph, problems: dict[str, Problem]) -> None:
+    """What no rule could bring into HTP's bounds."""
+    for node in graph.nodes:
+        try:
+            refuse_rank(node)
+        except Refusal as e:
+            problems[node.where] = Problem(node.op, node.where, e.reason, e.hint)
+
+
+def _refused(problems: Sequence[Problem]) -> UnsupportedError:
+    lines = "".join(f"\n  {p}" for p in problems)
+    return UnsupportedError(f"HTP cannot run {len(problems)} node(s):{lines}", problems=problems)

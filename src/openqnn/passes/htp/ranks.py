@@ -1,0 +1,176 @@
+"""Ranks: HTP's tensors have five axes at most, and many ops take four. More are merged where the op allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+from openqnn.ir import Graph, Node, Shape, Value
+from openqnn.ops import Builder, schema_of
+from openqnn.ops.schema import Axis, Moves
+from openqnn.passes.edit import RESHAPE, TRANSPOSE, aligned_shape, sweep
+from openqnn.passes.htp.rules import Instead, Refusal, again
+
+MOST = 5
+# Validators that stop at four axes; Mod and the extremes say "incorrect Rank 5".
+FOUR: Final = frozenset(
+    "ElementWiseCeil ElementWiseFloor ElementWiseLog ElementWiseNeg ElementWiseRound ElementWiseSin ElementWiseCos"
+    " ElementWiseSquareRoot ElementWiseMaximum ElementWiseMinimum ElementWiseSquaredDifference ElementWiseMod"
+    " ElementWiseSign HardSwish Relu1 Relu6 Tanh Elu LogSoftmax LayerNorm RmsNorm L2Norm Batchnorm GatherNd"
+    " ScatterElements ExpandDims Pack Argmax Argmin TopK CumulativeSum FullyConnected ElementWiseAtan".split()
+)
+_VIEWS = frozenset(("Squeeze", "ExpandDims"))
+
+
+def limit(op: str) -> int:
+    return 4 if op in FOUR else MOST
+
+
+def fit_rank(node: Node, b: Builder) -> Instead:
+    """The same node on fewer axes, between two reshapes that `merge_views` joins with their neighbours."""
+    rank = max((v.rank for v in (*filter(None, node.inputs), *node.outputs)), default=0)
+    if node.op in _VIEWS:
+        return b(RESHAPE, node.x(0), shape=node.out.shape)  # the rank of these is limited, and types too
+    if rank <= limit(node.op) or node.op == RESHAPE:
+        return None
+    schema = schema_of(node)
+    if schema.moves is Moves.ELEMENTWISE:
+        return _elementwise(node, b)
+    if node.op == TRANSPOSE:
+        return transpose(b, node.x(0), node.ints("perm"))
+    axis = [p.name for p in schema.params if p.axis is Axis.ONE]
+    if len(axis) == 1 and len(node.outputs) == 1:
+        return _along_axis(node, b, axis[0])
+    return _along_axes(node, b) if "axes" in node.params else None
+
+
+def refuse_rank(node: Node) -> None:
+    for value in (*filter(None, node.inputs), *node.outputs):
+        if value.rank > MOST:
+            raise Refusal(
+                f"'{value.name}' has {value.rank} axes; HTP's tensors have {MOST} at most",
+                "merge axes in the source model",
+            )
+
+
+def view(b: Builder, value: Value, shape: Sequence[int]) -> Value:
+    return value if value.shape == tuple(shape) else b(RESHAPE, value, shape=tuple(shape))
+
+
+# -- by kind of op ----------------------------------------------------------------------------------------------------
+
+
+def merged(shapes: Sequence[Shape]) -> list[Shape]:
+    """Shapes that broadcast alike on as few axes as possible: neighbours merge where all operands agree."""
+    rank = max(map(len, shapes))
+    full = [aligned_shape(s, rank) for s in shapes]
+    out = tuple(max(s[i] for s in full) for i in range(rank))
+    groups: list[list[int]] = []
+    for i in range(rank):
+        if out[i] == 1:
+            continue
+        spread = [s[i] == out[i] for s in full]
+        if groups and spread == [s[groups[-1][0]] == out[groups[-1][0]] for s in full]:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return [tuple(prod(s[i] for i in g) for g in groups) or (1,) for s in full]
+
+
+def _elementwise(node: Node, b: Builder) -> Instead:
+    values = [v for v in node.inputs if v is not None]
+    shapes = merged([v.shape for v in (*values, node.out)])
+    if len(shapes[-1]) > limit(node.op):
+        return None
+    done = again(b, node, *(view(b, v, s) for v, s in zip(values, shapes, strict=False)), shape=shapes[-1])
+    return view(b, done, node.out.shape)
+
+
+def _along_axis(node: Node, b: Builder, name: str) -> Instead:
+    """All that lies before and behind the axis as one axis each; inputs beyond the first must be as long."""
+    at, rank = node.int(name), node.x(0).rank
+    if any(v is not None and v.rank not in (0, rank) for v in node.inputs[1:]):
+        return None
+
+    def three(shape: Shape) -> Shape:
+        return prod(shape[:at]), shape[at], prod(shape[at + 1 :])
+
+    inputs = [None if v is None else view(b, v, three(v.shape)) for v in node.inputs]
+    keeps = node.out.rank == rank
+    target = three(node.out.shape) if keeps else (prod(node.out.shape[:at]), prod(node.out.shape[at:]))
+    return view(b, again(b, node, *inputs, shape=target, **{name: 1}), node.out.shape)
+
+
+def _along_axes(node: Node, b: Builder) -> Instead:
+    """A reduction: neighbours that are both folded, or both kept, merge."""
+    x, axes = node.x(0), set(node.ints("axes"))
+    if "keep_dims" not in node.params or len(node.outputs) != 1:
+        return None
+    groups: list[list[int]] = []
+    for i in range(x.rank):
+        if x.shape[i] == 1:
+            continue
+        if groups and (groups[-1][0] in axes) == (i in axes):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    if not any(g[0] in axes for g in groups) or len(groups) > limit(node.op):
+        return None
+    low = view(b, x, tuple(prod(x.shape[i] for i in g) for g in groups))
+    folded = tuple(k for k, g in enumerate(groups) if g[0] in axes)
+    return view(b, again(b, node, low, axes=folded, keep_dims=True), node.out.shape)
+
+
+def transpose(b: Builder, x: Value, perm: Sequence[int]) -> Value:
+    """A transposition of any rank: axes of size 1 left out, neighbours that stay together merged."""
+    target = tuple(x.shape[a] for a in perm)
+    order = [a for a in perm if x.shape[a] != 1]
+    runs: list[list[int]] = []
+    rank_of = {a: i for i, a in enumerate(sorted(order))}
+    for a in order:
+        if runs and rank_of[a] == rank_of[runs[-1][-1]] + 1:
+            runs[-1].append(a)
+        else:
+            runs.append([a])
+    low = sorted(runs)
+    shape = tuple(prod(x.shape[a] for a in run) for run in low)
+    short = tuple(low.index(run) for run in runs)
+    if len(short) <= 1:
+        return view(b, x, target)
+    if len(short) > MOST:
+        return view(b, _in_moves(b, view(b, x, shape), short), target)
+    return view(b, b(TRANSPOSE, view(b, x, shape), perm=short), target)
+
+
+def _in_moves(b: Builder, x: Value, perm: tuple[int, ...]) -> Value:
+    """One axis after the other to its place: each move sees (before, passed over, moved, behind)."""
+    at = list(range(len(perm)))
+    shape = list(x.shape)
+    for place, axis in enumerate(perm):
+        here = at.index(axis)
+        if here == place:
+            continue
+        low = (prod(shape[:place]), prod(shape[place:here]), shape[here], prod(shape[here + 1 :]))
+        x = b(TRANSPOSE, view(b, x, low), perm=(0, 2, 1, 3))
+        at.insert(place, at.pop(here))
+        shape.insert(place, shape.pop(here))
+    return x
+
+
+# -- joining reshapes -------------------------------------------------------------------------------------------------
+
+
+def merge_views(graph: Graph) -> None:
+    """A reshape of a reshape is one reshape: what had too many axes in between is gone."""
+    for node in list(graph.nodes):
+        before = node.x(0).producer if node.op == RESHAPE and node.inputs else None
+        while before is not None and before.op == RESHAPE:
+            graph.set_input(node, 0, before.x(0))
+            sweep(graph, [before])
+            before = node.x(0).producer
+    for node in list(graph.nodes):
+        same = node.op == RESHAPE and node.x(0).shape == node.out.shape
+        if same and not graph.is_output(node.out):
+            graph.replace_uses(node.out, node.x(0))
+            sweep(graph, [node])

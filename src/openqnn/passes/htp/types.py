@@ -1,0 +1,173 @@
+"""Types: HTP computes with float16, float32 (as float16), int32 and bool; the rest goes through these."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from openqnn.ir import DType, Graph, Node, Value
+from openqnn.ops import Builder, schema_of
+from openqnn.ops.schema import Role
+from openqnn.passes.edit import builder_at
+from openqnn.passes.htp.rules import Instead, Refusal
+
+FLOAT, INT, BOOL = DType.FLOAT_32, DType.INT_32, DType.BOOL_8
+
+# HTP takes the other integer types in a handful of ops only, or casts them (int8, int16, uint16: not even that).
+WIDER: Final = {
+    DType.INT_8: INT, DType.INT_16: INT, DType.UINT_8: INT, DType.UINT_16: INT, DType.UINT_32: INT,
+    DType.INT_64: INT, DType.UINT_64: INT, DType.FLOAT_64: FLOAT,
+}  # fmt: skip
+_WRAPPING = {"ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply"}
+_SMALL = (DType.INT_8, DType.UINT_8)  # every value is exact in float16
+
+# What the library's validator lists for the data of an op, by kind: Float, Int32, Bool. Others: floats.
+KINDS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ["ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply", "ElementWiseDivide", "ElementWiseAbs",
+         "ElementWiseMaximum", "ElementWiseMinimum", "ElementWiseEqual", "ElementWiseNotEqual", "ElementWiseLess",
+         "ElementWiseLessEqual", "ElementWiseGreater", "ElementWiseGreaterEqual", "ElementWiseSelect",
+         "CumulativeSum", "Gather", "GatherElements", "GatherNd", "ScatterElements", "ReduceMin", "ReduceSum",
+         "ReluMinMax", "StridedSlice", "TopK", "Argmax"], "FI"),
+    **dict.fromkeys(
+        ["Concat", "Split", "Tile", "Transpose", "Reshape", "Cast", "ElementWiseBinary", "ElementWiseUnary",
+         "ElementWiseNeuron", "ScatterNd"], "FIB"),
+    **dict.fromkeys(["ElementWiseAnd", "ElementWiseOr", "ElementWiseXor", "ElementWiseNot"], "B"),
+    "ElementWiseMod": "I",
+    "NonZero": "B",
+}  # fmt: skip
+# Ops whose operands are of several kinds, or have no data at all.
+_OWN = {"ConstantOfShape", "OneHot", "Quantize", "Dequantize", "Convert", "NonMaxSuppression", "IsNan", "IsInf"}
+
+
+# -- once, before the rules -------------------------------------------------------------------------------------------
+
+
+def widen_types(graph: Graph) -> None:
+    """Every value gets a type that HTP computes with; what depended on the narrow type is spelled out."""
+    for node in list(graph.nodes):
+        if any(v.dtype.is_fixed or v.encoding for v in (*filter(None, node.inputs), *node.outputs)):
+            continue
+        b = builder_at(graph, node)
+        if node.op in _WRAPPING and node.out.dtype in _NARROW:
+            _wrap_output(graph, node, b)
+        elif node.op == "Cast" and node.x(0).dtype.is_integer and node.out.dtype in _NARROW:
+            _wrap_output(graph, node, b)
+        elif node.x(0).dtype in _SMALL and "I" not in KINDS.get(node.op, "F") and node.op not in _OWN:
+            _in_float(graph, node, b)
+    for value in graph.values():
+        _widen(value)
+
+
+def _widen(value: Value) -> None:
+    wider = WIDER.get(value.dtype)
+    if wider is None or value.encoding is not None or _is_declared(value):
+        return
+    if value.data is not None:
+        limits = np.iinfo(np.int32)
+        if wider is INT and value.data.size and value.data.max() > limits.max:
+            value.data = value.data.astype(np.int64).clip(limits.min, limits.max)
+        value.data = value.data.astype(wider.numpy)
+    value.dtype = wider
+
+
+def _is_declared(value: Value) -> bool:
+    """A result whose type the op itself fixes."""
+    if value.producer is None:
+        return False
+    index = next(i for i, v in enumerate(value.producer.outputs) if v is value)
+    return isinstance(schema_of(value.producer).result(index).dtype, DType)
+
+
+_NARROW = (DType.INT_8, DType.INT_16, DType.UINT_8, DType.UINT_16)
+
+
+def _wrap_output(graph: Graph, node: Node, b: Builder) -> None:
+    """Narrow integers wrap around; int32 does not at the same place, so the excess is taken away."""
+    old, kind = node.out, node.out.dtype
+    size = 1 << kind.bits
+    half = size // 2 if kind.signed else 0
+    wide = Value(graph.unique(f"{old.name}.wide"), INT, old.shape)
+    b.before = None
+    following = next((n for n in _after(graph, node)), None)
+    b.before = following
+    node.outputs = [wide]
+    wide.producer = node
+    x = b("ElementWiseAdd", wide, b.const([half], np.int32)) if half else wide
+    x = b("ElementWiseMod", x, b.const([size], np.int32))
+    x = b("ElementWiseSubtract", x, b.const([half], np.int32)) if half else x
+    last = x.producer
+    assert last is not None
+    last.outputs = [old]
+    old.producer = last
+
+
+def _after(graph: Graph, node: Node) -> list[Node]:
+    nodes = list(graph.nodes)
+    return nodes[nodes.index(node) + 1 :]
+
+
+def _in_float(graph: Graph, node: Node, b: Builder) -> None:
+    """8-bit integers in an op that has floats only: all of them are exact in float16."""
+    for index, value in enumerate(node.inputs):
+        if value is not None and value.dtype in _SMALL:
+            graph.set_input(node, index, b("Cast", value, dtype=FLOAT))
+    for index, old in enumerate(list(node.outputs)):
+        if old.dtype not in _SMALL:
+            continue
+        wide = Value(graph.unique(f"{old.name}.float"), FLOAT, old.shape)
+        node.outputs[index] = wide
+        wide.producer = node
+        b.before = next(iter(_after(graph, node)), None)
+        cast = b("Cast", wide, dtype=INT).producer
+        assert cast is not None
+        cast.outputs = [old]
+        old.producer = cast
+
+
+# -- a rule for every node --------------------------------------------------------------------------------------------
+
+
+def kind_of(dtype: DType) -> str:
+    return "B" if dtype is BOOL else "I" if dtype.is_integer else "F"
+
+
+def fit_types(node: Node, b: Builder) -> Instead:
+    """Casts around a node whose data HTP does not take in that type.
+
+    Booleans go through int32 or, where there are floats only, float16: 0 and 1 are exact in both. Integers do not
+    go through float16, which is exact up to 2048 only: such ops have rules of their own, or are refused.
+    """
+    if node.op in _OWN:
+        return None
+    taken = KINDS.get(node.op, "F")
+    data = [i for i, v in enumerate(node.inputs) if v is not None and _is_data(node, i)]
+    kinds = {kind_of(node.x(i).dtype) for i in data if not node.x(i).dtype.is_fixed}
+    if not kinds or kinds <= set(taken):
+        return None
+    if "B" not in kinds and not ("I" in kinds and taken == "B"):
+        raise Refusal(
+            f"HTP has {node.op} for floats only, and float16 does not hold every int32",
+            "cast the data to float before this node, if its values stay below 2048",
+        )
+    target = INT if "I" in taken else BOOL if taken == "B" else FLOAT
+    inputs = [
+        b("Cast", v, dtype=target) if v is not None and i in data and v.dtype is not target else v
+        for i, v in enumerate(node.inputs)
+    ]
+    types = [target if v.dtype is BOOL and _follows(node, i) else v.dtype for i, v in enumerate(node.outputs)]
+    made = b.many(node.op, *inputs, shapes=[v.shape for v in node.outputs], dtypes=types, **node.params)
+    return [
+        b("Cast", new, dtype=old.dtype) if new.dtype is not old.dtype else new
+        for new, old in zip(made, node.outputs, strict=True)
+    ]
+
+
+def _is_data(node: Node, index: int) -> bool:
+    operand = schema_of(node).operand(index)
+    return operand.role is not Role.INDEX and operand.dtype is None
+
+
+def _follows(node: Node, index: int) -> bool:
+    return not isinstance(schema_of(node).result(index).dtype, DType)
