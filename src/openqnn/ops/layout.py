@@ -6,6 +6,7 @@ Permutations are numpy's: `stored = natural.transpose(perm)`, so stored axis i i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import prod
 from typing import TypeAlias
 
@@ -17,14 +18,17 @@ from openqnn.ops.shapes import MOVED_LAST
 Perm: TypeAlias = tuple[int, ...]
 
 
+@cache
 def identity(rank: int) -> Perm:
     return tuple(range(rank))
 
 
+@cache
 def inverse(perm: Perm) -> Perm:
     return tuple(perm.index(i) for i in range(len(perm)))
 
 
+@lru_cache(maxsize=4096)
 def compose(first: Perm, then: Perm) -> Perm:
     """The permutation that equals transposing by `first` and the result by `then`."""
     return tuple(first[i] for i in then)

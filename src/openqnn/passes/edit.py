@@ -14,7 +14,7 @@ RESHAPE, TRANSPOSE = "Reshape", "Transpose"  # what several passes put in
 
 def alive(node: Node) -> bool:
     """Whether a node is still in its graph: passes walk over a list made before their changes."""
-    return any(v.producer is node for v in node.outputs)
+    return node.outputs[0].producer is node
 
 
 def builder_at(graph: Graph, node: Node) -> Builder:

@@ -296,7 +296,8 @@ class _Walk:
         moves_last = _normalises(node) and not _is_trailing(node, moved.params)
         views = sum(self._needs_view(node, i, perm) for i in range(len(node.inputs)))
         total = sum(before.values()) + len(asked) * out.size
-        return len(before) + len(asked), total, moves_last, views, len(asked)
+        shared = any(len(v.users) > 1 for v in before)  # a transpose in front then serves other readers too
+        return len(before) + len(asked), total, moves_last, views, len(before) if not shared else -1
 
     def _must_turn(self, node: Node, index: int, perm: Perm) -> bool:
         value = node.inputs[index]
@@ -328,6 +329,10 @@ class _Walk:
 
     def _is_output(self, value: Value) -> bool:
         return any(value is v for v in self.graph.outputs)
+
+    def differs(self) -> bool:
+        old = [(n.op, n.out.shape) for n in self.graph.nodes]
+        return old != [(n.op, n.out.shape) for n in self.nodes]
 
     def commit(self) -> None:
         names = [v.name for v in self.graph.outputs]
@@ -388,7 +393,7 @@ def minimise_transposes(graph: Graph, log: Explain) -> int:
         return 0
     walk = _Walk(graph)
     after = transposes(walk.nodes)
-    if after >= before:
+    if after > before or (after == before and not walk.differs()):
         log.decline(NAME, f"graph '{graph.name}'", f"{before[0]} transposes cannot become fewer")
         return 0
     walk.commit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from openqnn.ir import Graph
@@ -56,10 +57,14 @@ PASSES: tuple[Step, ...] = (
 )
 
 
-def run_passes(graph: Graph, explain: Explain | None = None, verify: bool = False) -> Explain:
-    """Runs all passes. With `verify`, every pass is checked and the one that breaks the graph is named."""
+def run_passes(
+    graph: Graph, explain: Explain | None = None, verify: bool = False, without: Collection[str] = ()
+) -> Explain:
+    """Runs all passes but those named in `without`. With `verify`, the pass that breaks the graph is named."""
     log = explain if explain is not None else Explain()
     for step in PASSES:
+        if step.name in without:
+            continue
         step.run(graph, log)
         if verify:
             verify_graph(graph, infer_outputs, after=step.name)

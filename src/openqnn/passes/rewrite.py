@@ -199,19 +199,41 @@ def _refusal(graph: Graph, rule: Rule, m: Match) -> str:
     return rule.check(m) or _inner_use(graph, m)
 
 
-def _try(graph: Graph, log: Explain, rule: Rule, node: Node) -> bool:
-    refusal = ""
+def _heads(term: Term) -> frozenset[str] | None:
+    """The ops that can produce what a term matches; None for any."""
+    if isinstance(term, Op):
+        return frozenset((term.op,))
+    if not isinstance(term, Either):
+        return None
+    found = [_heads(option) for option in term.options]
+    return None if None in found else frozenset().union(*(f for f in found if f is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A root with the ops that its operands need, so that most nodes are passed over without matching."""
+
+    rule: Rule
+    pattern: Op
+    heads: tuple[frozenset[str], ...]
+
+
+def _entries(rule: Rule) -> Iterator[_Entry]:
     for pattern in rule.patterns:
-        if pattern.op != node.op:
-            continue
-        for m in pattern.match(node.out, Match()):
-            reason = _refusal(graph, rule, m)
-            if not reason:
-                new = rule.rewrite(m, builder_at(graph, node))
-                log.apply(rule.name, node)
-                supplant(graph, node.out, new)
-                return True
-            refusal = refusal or reason
+        heads = [_heads(term) for term in pattern.inputs]
+        yield _Entry(rule, pattern, tuple(h for h in heads if h is not None))
+
+
+def _try(graph: Graph, log: Explain, entry: _Entry, node: Node) -> bool:
+    rule, refusal = entry.rule, ""
+    for m in entry.pattern.match(node.out, Match()):
+        reason = _refusal(graph, rule, m)
+        if not reason:
+            new = rule.rewrite(m, builder_at(graph, node))
+            log.apply(rule.name, node)
+            supplant(graph, node.out, new)
+            return True
+        refusal = refusal or reason
     if refusal:
         log.decline(rule.name, node, refusal)
     return False
@@ -219,18 +241,19 @@ def _try(graph: Graph, log: Explain, rule: Rule, node: Node) -> bool:
 
 def apply_rules(rules: Sequence[Rule]) -> Pass:
     """A pass that tries every rule at every node, in one walk from inputs to outputs."""
-    table: dict[str, list[Rule]] = {}
-    for rule in rules:
-        for kind in dict.fromkeys(p.op for p in rule.patterns):
-            table.setdefault(kind, []).append(rule)
+    table: dict[str, list[_Entry]] = {}
+    for entry in (e for rule in rules for e in _entries(rule)):
+        table.setdefault(entry.pattern.op, []).append(entry)
 
     def run(graph: Graph, log: Explain) -> int:
         changes = 0
         for node in list(graph.nodes):
-            for rule in table.get(node.op, ()):
-                if not alive(node):
-                    break
-                changes += _try(graph, log, rule, node)
+            entries = table.get(node.op)
+            if entries is None or not alive(node):
+                continue
+            below = {v.producer.op for v in node.inputs if v is not None and v.producer is not None}
+            fitting = (e for e in entries if all(not h.isdisjoint(below) for h in e.heads))
+            changes += any(_try(graph, log, e, node) for e in fitting)
         return changes
 
     return run
