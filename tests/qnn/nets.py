@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -28,6 +31,21 @@ def _installed(library: str) -> bool:
 
 
 needs_cpu, needs_htp = requires("cpu"), requires("htp")
+
+FOLDERS = "OPENQNN_TEST_LIBRARIES"
+"""Folders with libraries of other QNN versions to test as well, separated as in PATH."""
+
+
+def each_version(*libraries: str) -> pytest.MarkDecorator:
+    """Run a test with a `folder` of libraries: the installed ones, and those that the environment names."""
+    others = [Path(entry) for entry in os.environ.get(FOLDERS, "").split(os.pathsep) if entry]
+    cases = [pytest.param(folder, id=folder.parent.parent.parent.parent.name) for folder in others]
+    if all(_installed(library) for library in libraries):
+        cases.insert(0, pytest.param(find_library(libraries[0]).parent, id="installed"))
+    if not cases:
+        skipped = pytest.mark.skip(reason=f"no vendor libraries: pip install {WHEEL}")
+        cases = [pytest.param(Path(), marks=skipped, id="none")]
+    return pytest.mark.parametrize("folder", cases)
 
 
 def static(name: str, data: Array, dtype: int | None = None, quant: NetQuant | None = None) -> NetTensor:

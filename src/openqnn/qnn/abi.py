@@ -6,6 +6,7 @@ Sizes are asserted at import: a wrong layout must fail here, not corrupt memory 
 from __future__ import annotations
 
 import ctypes as c
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,15 @@ PARAM_SCALAR, PARAM_TENSOR = 0, 1
 ENCODING_TENSOR, ENCODING_AXIS, ENCODING_TENSOR_BITS, ENCODING_AXIS_BITS = 0, 1, 2, 3
 DEFINED = 1
 
+MEMORY_RAW = 0
+
 CONFIG_CUSTOM = 0
-HTP_DEVICE_SOC = 0
-HTP_GRAPH_PRECISION = 2
-PRECISION_FLOAT16 = 1
+CONTEXT_QUEUE_DEPTH = 4
+GRAPH_PROFILE_HANDLE = 4
+HTP_DEVICE_SOC, HTP_DEVICE_ARCH, HTP_DEVICE_SIGNED_PD = 0, 1, 2
+HTP_GRAPH_OPTIMIZATION, HTP_GRAPH_PRECISION = 1, 2
+PRECISION_FLOAT32, PRECISION_FLOAT16 = 0, 1
+IR_SERIALIZATION, IR_FLAT_BUFFER = 1, 1
 
 # Storage, not meaning: fixed point is held in integers, 4-bit values one per byte, bfloat16 as raw bits.
 _STORAGE: dict[int, str] = {
@@ -140,7 +146,7 @@ class TensorV1(c.Structure):
 
 
 class TensorVersions(c.Union):
-    """Room for the longer version 2, of which nothing is used."""
+    """Version 2 starts with version 1; of what it adds (sparse and dynamic tensors) nothing is used."""
 
     _fields_ = [("v1", TensorV1), ("v2_room", c.c_byte * 136)]
 
@@ -195,9 +201,44 @@ class OpConfig(c.Structure):
 
 
 class CustomConfig(c.Structure):
-    """Graph and device configurations alike: which option, and a pointer to the backend's own record."""
+    """Graph, context and device configurations alike: an option, and a pointer to the backend's own record.
+
+    Options that are plain numbers have them in the place of the pointer.
+    """
 
     _fields_ = [("option", c.c_uint32), ("custom", c.c_void_p)]
+
+
+class QueueDepthConfig(c.Structure):
+    """The one context option that has two numbers."""
+
+    _fields_ = [("option", c.c_uint32), ("padding", c.c_uint32), ("type", c.c_uint32), ("depth", c.c_uint32)]
+
+
+class IrSerialization(c.Structure):
+    """libQnnIr's own graph option: write the graph to a file."""
+
+    _fields_ = [
+        ("option", c.c_uint32),
+        ("padding", c.c_uint32),
+        ("type", c.c_uint32),
+        ("path", c.c_char_p),
+    ]
+
+
+class EventData(c.Structure):
+    """One profiling event."""
+
+    _fields_ = [
+        ("type", c.c_uint32),
+        ("unit", c.c_uint32),
+        ("value", c.c_uint64),
+        ("identifier", c.c_char_p),
+    ]
+
+
+class OperationName(c.Structure):
+    _fields_ = [("package", c.c_char_p), ("name", c.c_char_p), ("target", c.c_char_p)]
 
 
 class HtpOption(c.Structure):
@@ -270,6 +311,19 @@ class Provider(c.Structure):
     ]
 
 
+@cache
+def interface_type(length: int) -> type[Any]:
+    """The interface as it is passed by value, with a table of `length` entries."""
+    fields = [
+        ("backend_id", c.c_uint32),
+        ("name", c.c_char_p),
+        ("core", Version),
+        ("backend", Version),
+        ("table", c.c_void_p * length),
+    ]
+    return type(f"Interface{length}", (c.Structure,), {"_fields_": fields})
+
+
 LogCallback = c.CFUNCTYPE(None, c.c_char_p, c.c_uint32, c.c_uint64, c.c_void_p)
 
 _SIZES: tuple[tuple[type[c.Structure], int], ...] = (
@@ -281,6 +335,9 @@ _SIZES: tuple[tuple[type[c.Structure], int], ...] = (
     (OpConfigV1, 72),
     (OpConfig, 80),
     (CustomConfig, 16),
+    (QueueDepthConfig, 16),
+    (IrSerialization, 24),
+    (EventData, 24),
 )
 for _struct, _size in _SIZES:
     assert c.sizeof(_struct) == _size, f"{_struct.__name__} is {c.sizeof(_struct)} bytes, QNN has {_size}"

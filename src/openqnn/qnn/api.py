@@ -1,4 +1,4 @@
-"""A backend's interface table, called by name; a failing call becomes an error that gives the reason.
+"""A library's interface table, called by name; a failing call becomes an error that gives the reason.
 
 The libraries answer bare numbers. Their symbolic names come from the library itself, and the actual reason is
 only in its log, so the log is always captured and its last lines go into the error.
@@ -10,7 +10,7 @@ import ctypes as c
 import os
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -19,24 +19,39 @@ from openqnn.qnn import abi
 from openqnn.qnn.capture import captured_output
 from openqnn.qnn.library import Library
 
-_P, _U32, _STR = c.c_void_p, c.c_uint32, c.c_char_p
+_P, _U32, _U64, _STR = c.c_void_p, c.c_uint32, c.c_uint64, c.c_char_p
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "backendCreate": (_P, _P, _P),
+    "backendGetBuildId": (_P,),
+    "backendGetSupportedOperations": (_P, _P, _P),
     "backendValidateOpConfig": (_P, abi.OpConfig),
     "backendFree": (_P,),
     "contextCreate": (_P, _P, _P, _P),
+    "contextCreateFromBinary": (_P, _P, _P, _P, _U64, _P, _P),
+    "contextGetBinarySize": (_P, _P),
+    "contextGetBinary": (_P, _P, _U64, _P),
     "contextFree": (_P, _P),
     "graphCreate": (_P, _STR, _P, _P),
+    "graphSetConfig": (_P, _P),
     "graphAddNode": (_P, abi.OpConfig),
     "graphFinalize": (_P, _P, _P),
+    "graphRetrieve": (_P, _STR, _P),
     "graphExecute": (_P, _P, _U32, _P, _U32, _P, _P),
+    "graphExecuteAsync": (_P, _P, _U32, _P, _U32, _P, _P, _P, _P),
+    "tensorCreateContextTensor": (_P, _P),
     "tensorCreateGraphTensor": (_P, _P),
     "logCreate": (abi.LogCallback, _U32, _P),
     "logFree": (_P,),
+    "profileCreate": (_P, _U32, _P),
+    "profileSetConfig": (_P, _P),
+    "profileGetEvents": (_P, _P, _P),
+    "profileGetSubEvents": (_U64, _P, _P),
+    "profileGetEventData": (_U64, _P),
+    "profileFree": (_P,),
     "deviceCreate": (_P, _P, _P),
     "deviceFree": (_P,),
-    "errorGetMessage": (c.c_uint64, _P),
+    "errorGetMessage": (_U64, _P),
 }
 
 _LOG_LINES_KEPT = 200
@@ -77,33 +92,42 @@ class Log:
             _write_line(self.echo, line)
 
 
-class Api:
-    """One library's interface. `capture=False` leaves the process's stdout and stderr as they are."""
+class Table:
+    """Functions of a library, by name. `capture=False` leaves the process's stdout and stderr as they are."""
 
-    def __init__(self, library: Library, *, capture: bool = True) -> None:
+    def __init__(
+        self,
+        library: Library,
+        entries: Sequence[str],
+        addresses: Sequence[int | None],
+        signatures: Mapping[str, tuple[Any, ...]],
+        *,
+        capture: bool,
+    ) -> None:
         self.library = library
         self.printed: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
-        self._capture = capture
-        self._provider = _provider(library)
-        self._functions: dict[str, Any] = {}
         self.log = _log_of(library)
+        self._capture = capture
+        self._addresses = dict(zip(entries, addresses, strict=True))
+        self._signatures = signatures
+        self._functions: dict[str, Any] = {}
 
-    @property
-    def backend_id(self) -> int:
-        return int(self._provider.backend_id)
+    def has(self, name: str) -> bool:
+        """Whether the library offers the function at all."""
+        return bool(self._addresses.get(name))
 
-    @property
-    def core_version(self) -> tuple[int, int, int]:
-        core = self._provider.core
-        return core.major, core.minor, core.patch
+    def address(self, name: str) -> int:
+        """Where the function is."""
+        address = self._addresses.get(name)
+        if not address:
+            raise BackendError(f"{self.library.name} has no {name}")
+        return address
 
     def function(self, name: str) -> Any:
         """The entry as a callable; ctypes' own type, hence Any."""
         if name not in self._functions:
-            address = self._provider.table[abi.INTERFACE_ENTRIES.index(name)]
-            if not address:
-                raise BackendError(f"{self.library.name} has no {name}")
-            self._functions[name] = c.CFUNCTYPE(c.c_uint64, *_SIGNATURES[name])(address)
+            kind = c.CFUNCTYPE(c.c_uint64, *self._signatures[name])
+            self._functions[name] = kind(self.address(name))
         return self._functions[name]
 
     def call(self, name: str, *arguments: Any, subject: str = "") -> None:
@@ -122,13 +146,8 @@ class Api:
         return BackendError(": ".join(part for part in parts if part) + log)
 
     def describe(self, code: int) -> str:
-        """`QNN_GRAPH_ERROR_INVALID_NAME (6003): ...` in the library's own words, or the bare number."""
-        text = c.c_char_p()
-        function = self.function("errorGetMessage") if self._has("errorGetMessage") else None
-        if function is None or function(code, c.byref(text)) or not text.value:
-            return f"error {code} ({code:#x})"
-        symbol, _, sentence = text.value.decode(errors="replace").partition(":")
-        return f"{symbol} ({code}):{sentence}" if sentence else f"{symbol} ({code})"
+        """The code in words; the bare number where there are none."""
+        return f"error {code} ({code:#x})"
 
     @contextmanager
     def quiet(self) -> Generator[None, None, None]:
@@ -136,8 +155,48 @@ class Api:
         with captured_output(self.printed) if self._capture else nullcontext():
             yield
 
-    def _has(self, name: str) -> bool:
-        return bool(self._provider.table[abi.INTERFACE_ENTRIES.index(name)])
+
+class Api(Table):
+    """A backend's interface."""
+
+    def __init__(self, library: Library, *, capture: bool = True) -> None:
+        self._provider = _provider(library)
+        entries = abi.INTERFACE_ENTRIES
+        super().__init__(library, entries, self._provider.table, _SIGNATURES, capture=capture)
+
+    @property
+    def backend_id(self) -> int:
+        return int(self._provider.backend_id)
+
+    @property
+    def core_version(self) -> tuple[int, int, int]:
+        core = self._provider.core
+        return core.major, core.minor, core.patch
+
+    @property
+    def build_id(self) -> str:
+        """The library's build, such as v2.47.0.260601114230."""
+        text = c.c_char_p()
+        self.call("backendGetBuildId", c.byref(text))
+        return (text.value or b"").decode()
+
+    def interface(self, replaced: Mapping[str, int] | None = None) -> Any:
+        """The whole interface as a struct to pass by value, with some entries replaced by other functions."""
+        length = abi.interface_length(self.core_version[1])
+        kind = abi.interface_type(length)
+        copy = kind.from_buffer_copy((c.c_byte * c.sizeof(kind)).from_address(c.addressof(self._provider)))
+        for name, address in (replaced or {}).items():
+            copy.table[abi.INTERFACE_ENTRIES.index(name)] = address
+        return copy
+
+    def describe(self, code: int) -> str:
+        """`QNN_GRAPH_ERROR_INVALID_NAME (6003): ...` in the library's own words, or the bare number."""
+        text = c.c_char_p()
+        function = self.function("errorGetMessage") if self.has("errorGetMessage") else None
+        if function is None or function(code, c.byref(text)) or not text.value:
+            return super().describe(code)
+        symbol, _, sentence = text.value.decode(errors="replace").partition(":")
+        return f"{symbol} ({code}):{sentence}" if sentence else f"{symbol} ({code})"
 
 
 _vsnprintf = c.CDLL(None).vsnprintf

@@ -17,6 +17,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _STREAMS = (1, 2)
+_fflush = ctypes.CDLL(None).fflush
 
 
 class _Redirection:
@@ -42,7 +43,6 @@ class _Redirection:
         _flush()
         if self._file is None:
             self._file = scratch_file()
-        empty(self._file)
         for stream in _STREAMS:
             try:
                 self._saved[stream] = os.dup(stream)
@@ -57,7 +57,10 @@ class _Redirection:
             os.close(saved)
         self._saved.clear()
         assert self._file is not None
-        return read(self._file)
+        text = read(self._file)
+        if text:
+            empty(self._file)
+        return text
 
 
 _redirection = _Redirection()
@@ -88,7 +91,8 @@ def empty(file: int) -> None:
 
 def read(file: int) -> str:
     """All that was written; the writers' position stays where it is."""
-    return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
+    size = os.fstat(file).st_size
+    return os.pread(file, size, 0).decode(errors="replace") if size else ""
 
 
 def _flush() -> None:
@@ -96,4 +100,4 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:  # pyright: ignore[reportUnnecessaryComparison]
             stream.flush()
-    ctypes.CDLL(None).fflush(None)
+    _fflush(None)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes as c
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from openqnn.errors import BackendError
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
+
+HtpRecord: TypeAlias = tuple[int, int, int]
+"""An option of HTP's and its value in up to two words."""
 
 _MAX_BUFFER = 2**32 - 1
 _FOUR_BITS = (abi.SFIXED_4, abi.UFIXED_4)
@@ -67,11 +71,25 @@ class Arena:
         )
         return self.keep(abi.OpConfig(version=1, v1=body))
 
-    def custom_config(self, option: int, value: int) -> Any:
-        """A NULL-terminated list with one HTP option, as graphCreate and deviceCreate take it."""
-        custom = self.keep(abi.HtpOption(option=option, value=value))
-        config = self.keep(abi.CustomConfig(option=abi.CONFIG_CUSTOM, custom=c.addressof(custom)))
-        return self.keep((c.c_void_p * 2)(c.addressof(config), None))
+    def htp_configs(self, records: Sequence[HtpRecord]) -> list[Any]:
+        """One configuration struct for each of HTP's own options."""
+        options = [
+            self.keep(abi.HtpOption(option=option, value=value, rest=(second,)))
+            for option, value, second in records
+        ]
+        return [self.custom(option) for option in options]
+
+    def custom(self, record: Any) -> Any:
+        """The configuration struct around a backend's own record."""
+        self.keep(record)
+        return self.keep(abi.CustomConfig(option=abi.CONFIG_CUSTOM, custom=c.addressof(record)))
+
+    def config_list(self, configs: Sequence[Any]) -> Any:
+        """The NULL-terminated list that the create functions take; None where there is nothing to say."""
+        if not configs:
+            return None
+        addresses = [c.addressof(config) for config in configs]
+        return self.keep((c.c_void_p * (len(addresses) + 1))(*addresses, None))
 
     def _set_dims(self, body: Any, tensor: NetTensor) -> None:
         if tensor.kind is TensorKind.NULL:

@@ -1,0 +1,119 @@
+"""Read the graphs of a model library: the .so that is compiled from a converter's model.cpp."""
+
+from __future__ import annotations
+
+import ctypes as c
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from openqnn.errors import LibraryError, ModelError
+from openqnn.qnn import abi
+from openqnn.qnn.backend import Backend
+from openqnn.qnn.context import Context
+from openqnn.qnn.library import Library, load_library
+from openqnn.qnn.net import Net
+from openqnn.qnn.recorder import Recorder
+from openqnn.qnn.unmarshal import text
+
+_ERRORS = {
+    1: "TENSOR", 2: "PARAMS", 3: "NODES", 4: "GRAPH", 5: "CONTEXT", 6: "GENERATION", 7: "SETUP",
+    8: "INVALID_ARGUMENT", 9: "FILE", 10: "MEM_ALLOC",
+}  # fmt: skip
+
+
+class _Functions(c.Structure):
+    """The interface table that is passed by value, with zeros behind the entries that models call.
+
+    The model finds `debug`, the log callback and the log level behind a table of the length that it was
+    compiled for, which is not known here. It finds zeros, whatever the length: no debug, no callback.
+    """
+
+    _fields_ = [("table", c.c_void_p * 128)]
+
+
+_CALLED = abi.INTERFACE_ENTRIES.index("errorGetMessage")
+
+
+class _GraphInfo(c.Structure):
+    _fields_ = [
+        ("handle", c.c_void_p),
+        ("name", c.c_char_p),
+        ("inputs", c.POINTER(abi.Tensor)),
+        ("input_count", c.c_uint32),
+        ("outputs", c.POINTER(abi.Tensor)),
+        ("output_count", c.c_uint32),
+    ]
+
+
+_Infos = c.POINTER(c.POINTER(_GraphInfo))
+
+
+def read_model_library(backend: Backend, path: str | PathLike[str]) -> list[Net]:
+    """The graphs that the library composes. It is the user's code: only the worker survives its crashes."""
+    recorder = Recorder(backend.api)
+    with Context(backend) as context:
+        order = compose_model_library(context, backend, path, recorder)
+        return recorder.nets(order)
+
+
+def compose_model_library(
+    context: Context, backend: Backend, path: str | PathLike[str], recorder: Recorder
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Let a model library compose its graphs in a context; gives the inputs and outputs of each in order."""
+    library = _load(path)
+    compose, free = (
+        _function(library, "QnnModel_composeGraphs"),
+        _function(library, "QnnModel_freeGraphsInfo"),
+    )
+    compose.argtypes = [
+        c.c_void_p, _Functions, c.c_void_p, c.c_void_p, c.c_uint32, c.c_void_p, c.c_void_p,
+        c.c_bool, c.c_void_p, c.c_uint32,
+    ]  # fmt: skip
+    free.argtypes = [c.c_void_p, c.c_uint32]
+    infos, count = _Infos(), c.c_uint32()
+    backend.progress(f"compose the graphs of {library.name}")
+    mark = backend.api.log.mark()
+    with backend.api.quiet():
+        code = compose(
+            backend.handle, _table(recorder), context.handle, None, 0, c.byref(infos), c.byref(count), False,
+            None, 0,
+        )  # fmt: skip
+    if recorder.error is not None:
+        raise ModelError(f"{library.name}: {recorder.error.message}")
+    if code:
+        symbol = f"MODEL_{_ERRORS.get(code, 'UNKNOWN')}_ERROR"
+        log = "".join(f"\n  log: {line}" for line in backend.api.log.since(mark))
+        raise ModelError(f"{library.name}: QnnModel_composeGraphs failed with {symbol} ({code}){log}")
+    order = {text(infos[i][0].name): _names(infos[i][0]) for i in range(count.value)}
+    free(c.byref(infos), count)
+    return order
+
+
+def _table(recorder: Recorder) -> _Functions:
+    interface = recorder.interface
+    functions = _Functions()
+    functions.table[:_CALLED] = interface.table[:_CALLED]
+    return functions
+
+
+def _names(info: _GraphInfo) -> tuple[list[str], list[str]]:
+    inputs = [text(info.inputs[i].body.v1.name) for i in range(info.input_count)]
+    return inputs, [text(info.outputs[i].body.v1.name) for i in range(info.output_count)]
+
+
+def _load(path: str | PathLike[str]) -> Library:
+    if not Path(path).is_file():
+        raise ModelError(f"there is no model library {path}")
+    try:
+        return load_library(Path(path).absolute())
+    except LibraryError as error:
+        hint = "a model library must be built for this machine (x86_64-linux-clang)"
+        raise ModelError(error.message, hint=hint) from error
+
+
+def _function(library: Library, name: str) -> Any:
+    try:
+        return getattr(library.handle, name)
+    except AttributeError as error:
+        raise ModelError(f"{library.path} is not a model library: it has no {name}") from error
