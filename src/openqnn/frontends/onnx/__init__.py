@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
@@ -11,8 +12,10 @@ import onnx
 from openqnn.errors import ModelError, OpenQnnWarning
 from openqnn.frontends.onnx import (
     activations,
+    attention,
     control,
     conv,
+    deform,
     einsum,
     elementwise,
     gather,
@@ -29,6 +32,7 @@ from openqnn.frontends.onnx import (
     shape,
     signal,
 )
+from openqnn.frontends.onnx.cut import cut_at
 from openqnn.frontends.onnx.importer import Importer, Problem
 from openqnn.frontends.onnx.inputs import Dimensions
 from openqnn.frontends.onnx.reader import OnnxModel, read_model
@@ -38,8 +42,10 @@ from openqnn.ir import Graph
 OLDEST_OPSET = 7
 FAMILIES = (
     activations,
+    attention,
     control,
     conv,
+    deform,
     einsum,
     elementwise,
     gather,
@@ -100,10 +106,16 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def importer(
-    source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None
+    source: str | os.PathLike[str] | onnx.ModelProto,
+    dimensions: Dimensions | None = None,
+    outputs: Sequence[str] = (),
+    *,
+    prune: bool = True,
 ) -> Importer:
-    """An importer for a model, not yet run."""
+    """An importer for a model, not yet run. `outputs` ends the model at these tensors, see `cut_at`."""
     model = open_onnx(source)
+    if outputs:
+        model = cut_at(model, outputs, prune=prune)
     name = model.path.stem if model.path else model.graph.name or "graph"
     return Importer(model, dimensions or Dimensions(), Path(name).name)
 

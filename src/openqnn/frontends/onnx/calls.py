@@ -1,6 +1,6 @@
 """Calling a translator: the node must fit its signature, which is the source op's schema.
 
-Models come from many tools, and damaged ones too: what does not fit is refused here, once for all translators.
+Models come from many tools, and some are damaged: what does not fit is refused here, for all translators.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Signature:
-    """What a translator takes. An annotation is a tuple of alternatives; `rest` stands for any number of inputs."""
+    """What a translator takes. A type is a tuple of alternatives; `rest` is for any number of inputs."""
 
     inputs: tuple[tuple[str, tuple[str, ...]], ...]
     needed: int

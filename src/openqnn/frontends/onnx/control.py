@@ -53,7 +53,7 @@ def loop(
 ) -> list[Any]:
     if len(body.input) != len(carried) + 2 or len(body.output) < len(carried) + 1:
         t.refuse(
-            f"its body takes {len(body.input)} values and gives {len(body.output)}: {len(carried)} are carried"
+            f"{len(carried)} carried values do not fit a body of {len(body.input)} to {len(body.output)}"
         )
     if (trips is not None and trips.data is None) or (condition is not None and condition.data is None):
         t.refuse("how often it runs is computed at run time; a QNN graph has no loops")

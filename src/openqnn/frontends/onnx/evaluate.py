@@ -1,6 +1,6 @@
 """ONNX nodes whose inputs are all known: computed on the spot, as shape arithmetic must be.
 
-A few common ops have a numpy row, for speed; every other one is computed by ONNX's own reference implementation.
+Common ops have a numpy row, for speed; every other one is computed by ONNX's own reference implementation.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from onnx import helper
 from openqnn.ir import Array, Value
 
 SMALL = 4096  # elements; larger constants stay nodes and are folded together by a pass
-_NEVER = {"If", "Loop", "Scan", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli",
-          "Multinomial", "Dropout"}  # fmt: skip
+_NEVER = {
+    "If", "Loop", "Scan", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
+    "Bernoulli", "Multinomial", "Dropout",
+}  # fmt: skip
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -71,8 +73,10 @@ _ROWS: dict[str, Callable[..., Any]] = {
     "Where": np.where,
 }
 # Their translators take constants as views of the data.
-_VIEWS = {"ConstantOfShape", "Expand", "Flatten", "Identity", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze",
-          "Transpose", "Unsqueeze"}  # fmt: skip
+_VIEWS = {
+    "ConstantOfShape", "Expand", "Flatten", "Identity", "Reshape", "Shape", "Size", "Slice", "Split",
+    "Squeeze", "Transpose", "Unsqueeze",
+}  # fmt: skip
 
 
 def _arrays(inputs: Sequence[Any]) -> list[Array | None] | None:

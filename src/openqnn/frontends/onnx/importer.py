@@ -1,4 +1,4 @@
-"""Walks an ONNX graph in order and lets the translators build the QNN graph; problems are collected, not raised one by one."""
+"""Walks an ONNX graph in order and lets the translators build the QNN graph; problems are collected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Problem:
 
 
 class Importer:
-    """Translates a model. `problems` holds every refusal; values behind a refused node are unknown and not reported."""
+    """Translates a model. `problems` holds every refusal; what lies behind a refused node is not reported."""
 
     def __init__(self, model: OnnxModel, dimensions: Dimensions, name: str) -> None:
         self.model = model
@@ -64,7 +64,7 @@ class Importer:
         return self.graph
 
     def _name_constants(self) -> None:
-        """A weight keeps its name in the model, also when it was turned; only a second one of that name gets a number."""
+        """A weight keeps its name, also when it was turned; only a second one of that name gets a number."""
         constants = self.graph.constants()
         taken = {v.name for v in self.graph.values() if not v.is_constant}
         for value in constants:
@@ -75,7 +75,7 @@ class Importer:
             taken.add(value.name)
         self.graph.reserve(taken)
 
-    # -- borders --------------------------------------------------------------------------------------------------
+    # -- borders --------------------------------------------------
 
     def _inputs(self, source: onnx.GraphProto) -> None:
         for name, array in self.model.arrays.items():
@@ -133,7 +133,7 @@ class Importer:
         )
         return copy
 
-    # -- nodes ----------------------------------------------------------------------------------------------------
+    # -- nodes --------------------------------------------------
 
     def _node(self, node: onnx.NodeProto) -> None:
         inputs: list[Any] = []
@@ -186,7 +186,7 @@ class Importer:
         return list(value) if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
 
     def _expand(self, node: onnx.NodeProto, inputs: list[Any], domain: str, opset: int) -> Any:
-        """An op without a translator: by the function that ONNX itself defines it with, where there is one."""
+        """An op without a translator: by the function that ONNX defines it with, where there is one."""
         body = functions.body_of(node, inputs, domain, opset)
         if body is None:
             what = f"domain '{domain}'" if domain else f"opset {opset}"
@@ -210,7 +210,7 @@ class Importer:
         opsets: dict[str, int],
         stated: Mapping[str, Shape | None],
     ) -> list[Any]:
-        """Translates a function body in an environment of its own; `stated` are shapes known of its results."""
+        """Translates a body in an environment of its own; `stated` are shapes known of its results."""
         outer, place = (self.env, self.opsets), self.t.place()
         self.env, self.opsets, self.t.declared = dict(env), {**self.opsets, **opsets}, stated
         try:
@@ -267,7 +267,7 @@ def declared_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
 
 
 def ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """Nodes so that producers come first. Models are usually sorted; a cycle or an unknown name is the model's fault."""
+    """Nodes so that producers come first. Models are usually sorted; a cycle is the model's fault."""
     known = {i.name for i in graph.input} | {i.name for i in graph.initializer} | {""}
     producer: dict[str, int] = {}
     for index, node in enumerate(graph.node):

@@ -32,9 +32,9 @@ _DEFAULT = {
     "BitCast": "QNN cannot see the bits of a number as another type",
 }
 _CLASSIC = (
-    "ArrayFeatureExtractor", "Binarizer", "FeatureVectorizer", "Imputer", "LinearClassifier", "LinearRegressor",
-    "Normalizer", "OneHotEncoder", "SVMClassifier", "SVMRegressor", "Scaler", "TreeEnsemble",
-    "TreeEnsembleClassifier", "TreeEnsembleRegressor", "ZipMap",
+    "ArrayFeatureExtractor", "Binarizer", "FeatureVectorizer", "Imputer", "LinearClassifier",
+    "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier", "SVMRegressor", "Scaler",
+    "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "ZipMap",
 )  # fmt: skip
 _OTHERS = {
     "ai.onnx.preview.training": dict.fromkeys(("Adagrad", "Adam", "Gradient", "Momentum"), _TRAINING),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
 import onnx
 from onnx import TensorProto
 
-from openqnn.errors import OpenQnnError, OpenQnnWarning
+from openqnn.errors import OpenQnnError, OpenQnnWarning, ShapeError
 from openqnn.ir import Array, DType, Graph, Shape, Value, dtype_of
 from openqnn.ops import Builder
 
@@ -49,7 +50,7 @@ class Translation:
         self.builder = Builder(graph)
         self.run_subgraph: Any = None  # set by the importer: (GraphProto) -> list[Value]
         self.declared: Mapping[str, Shape | None] = {}  # shapes that the model itself states, by value name
-        self.fixed = False  # in the body of an ONNX function: nodes keep the name and source of the function's call
+        self.fixed = False  # in the body of an ONNX function: names and source stay those of the call
 
     def begin(self, node: onnx.NodeProto, opset: int) -> None:
         self.node, self.opset = node, opset
@@ -66,7 +67,7 @@ class Translation:
     def restore(self, place: tuple[Any, ...]) -> None:
         self.node, self.opset, self.declared, self.builder.stem, self.builder.source = place
 
-    # -- building -------------------------------------------------------------------------------------------------
+    # -- building --------------------------------------------------
 
     def __call__(self, op: str, *inputs: Value | None, **params: Any) -> Value:
         return self.builder(op, *(self.operand(v) for v in inputs), **params)
@@ -76,6 +77,8 @@ class Translation:
 
     def operand(self, value: Value | None) -> Value | None:
         """A value as QNN takes it: 64-bit constants are narrowed."""
+        if not isinstance(value, Value | None):
+            self.refuse("an input is a sequence, where a tensor is expected")
         if value is not None and value.dtype in _FOREIGN:
             self.refuse(
                 f"'{value.name}' has element type {value.dtype.label}, which QNN does not compute with"
@@ -95,7 +98,7 @@ class Translation:
             return data.astype(target.numpy)
 
     def constant(self, data: Any, name: str = "") -> Value:
-        """A constant that becomes part of the graph when a node uses it; the importer makes names unique in the end."""
+        """A constant, part of the graph when a node uses it; the importer makes names unique in the end."""
         array = np.asarray(data)
         try:
             dtype = dtype_of(array.dtype)
@@ -107,7 +110,7 @@ class Translation:
         """A one-element constant of the type of another value."""
         return self.constant(np.asarray(number, narrow_type(like.dtype).numpy))
 
-    # -- helpers that most families need --------------------------------------------------------------------------
+    # -- helpers that most families need --------------------------------------------------
 
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
         """Constants are turned in place, as views; others get a Transpose."""
@@ -129,6 +132,8 @@ class Translation:
         if tuple(shape) == x.shape:
             return x
         if x.data is not None:
+            if -1 not in shape and x.size != prod(shape):
+                raise ShapeError(f"a constant of shape {list(x.shape)} cannot become {list(shape)}")
             return self.constant(x.data.reshape(shape), x.name)
         return self("Reshape", x, shape=tuple(int(d) for d in shape))
 
