@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,8 @@ from openqnn.errors import InputError
 from openqnn.formats.files import replacing
 from openqnn.ir import Array, Graph
 from openqnn.pipeline import random_inputs
+
+LONGEST_STEM = 60  # characters: file systems allow 255 bytes, and letters may take four
 
 
 def read_inputs(graph: Graph, files: Mapping[str, str], fill: bool) -> dict[str, Array]:
@@ -43,15 +45,25 @@ def _read(graph: Graph, name: str, path: Path) -> Array:
     wanted = int(np.prod(port.shape, dtype=np.int64))
     if data.size != wanted or path.stat().st_size % port.dtype.numpy.itemsize:
         raise InputError(
-            f"input '{name}': {path} has {path.stat().st_size} bytes, {port.dtype.label}{list(port.shape)} needs "
-            f"{wanted * port.dtype.numpy.itemsize}"
+            f"input '{name}': {path} has {path.stat().st_size} bytes, "
+            f"{port.dtype.label}{list(port.shape)} needs {wanted * port.dtype.numpy.itemsize}"
         )
     return data.reshape(port.shape)
 
 
-def output_path(folder: Path, name: str) -> Path:
-    """NAME.npy, with what a file name cannot hold replaced."""
-    return folder / (re.sub(r"[^\w.@+-]", "_", name) + ".npy")
+def output_paths(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """NAME.npy for each, with what a file name cannot hold replaced; two that become alike are numbered."""
+    paths: dict[str, Path] = {}
+    taken: set[str] = set()
+    for name in names:
+        stem = candidate = re.sub(r"[^\w.@+-]", "_", name)[:LONGEST_STEM]
+        count = 1
+        while candidate.lower() in taken:  # some file systems do not tell cases apart
+            count += 1
+            candidate = f"{stem}_{count}"
+        taken.add(candidate.lower())
+        paths[name] = folder / f"{candidate}.npy"
+    return paths
 
 
 def write_array(path: Path, array: Array) -> None:

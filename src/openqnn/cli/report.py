@@ -89,9 +89,8 @@ def print_summary(summary: Summary) -> None:
     total = sum(r.count for r in summary.rows)
     table.add_row("total", str(total), f"{summary.parameters:,}", f"{summary.macs:,}", style="bold")
     console.print(table)
-    console.print(
-        f"parameters {summary.parameter_bytes:,} bytes, activations at most {summary.activation_bytes:,} bytes"
-    )
+    console.print(f"parameters {summary.parameter_bytes:,} bytes")
+    console.print(f"activations {summary.activation_bytes:,} bytes at most")
 
 
 def print_results(results: Mapping[str, Array], paths: Mapping[str, Path]) -> None:
@@ -107,5 +106,5 @@ def print_results(results: Mapping[str, Array], paths: Mapping[str, Path]) -> No
 
 def print_explanation(explain: Explain, file: TextIO | None = None) -> None:
     console = _console(file)
-    for line in explain.lines():
-        console.print(escape(line))
+    for event in explain.events:
+        console.print(escape(str(event)))

@@ -1,6 +1,7 @@
 """The one lowering from a graph to plain QNN records; QNN's own conventions live here and nowhere else.
 
-Names keep only [A-Za-z0-9_]; rank 0 becomes [1]; a graph output that no node produces gets a Reshape of its own.
+Names keep only [A-Za-z0-9_]; rank 0 becomes [1]; a graph output that no node produces gets a Reshape of its
+own.
 """
 
 from __future__ import annotations

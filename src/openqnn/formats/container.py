@@ -3,10 +3,11 @@
     8 bytes   magic
     u64       length of the header
     header    JSON: {"text": ..., "constants": {name: [type, stored shape, axis order, offset]}}
-    data      constants, each at a multiple of 64 bytes; offsets count from the first multiple behind the header
+    data      constants, each at a multiple of 64 bytes; offsets count from the first multiple behind the
+    header
 
-A constant that is a transposed view is stored as the array that it views, with the axis order that gives it back: no
-weight is copied to be written, and none is read before it is used.
+A constant that is a transposed view is stored as the array that it views, with the axis order that gives it
+back: no weight is copied to be written, and none is read before it is used.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def write_container(path: str | os.PathLike[str], text: str, constants: Mapping[
 def _write_aligned(file: BinaryIO, array: Array) -> None:
     at = file.tell()
     file.write(b"\0" * (_aligned(at) - at))
-    file.write(memoryview(array.reshape(-1).view(np.uint8)))
+    file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def is_container(path: str | os.PathLike[str]) -> bool:
@@ -104,4 +105,4 @@ def _view(data: memoryview, base: int, entry: list[Any]) -> Array:
     if min(shape, default=0) < 0 or offset < 0:
         raise ValueError(f"a constant has shape {shape} at {offset}")
     array = np.frombuffer(data, dtype, count, base + int(offset)) if count else np.zeros(0, dtype)
-    return array.reshape(shape).transpose(order)
+    return cast(Array, array.reshape(shape)).transpose(order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -13,8 +13,9 @@ from openqnn.errors import OutputError
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A temporary file beside `path` that takes its place when the block ends well, and disappears otherwise."""
+def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
+    """A temporary file beside `path` that takes its place when the block ends well, and disappears
+    otherwise."""
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

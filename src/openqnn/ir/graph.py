@@ -1,7 +1,7 @@
 """Graph, Node, Value: a QNN graph in memory, with use-def chains.
 
-A Value is produced by at most one Node and knows its uses, so a rewrite never searches. Nodes keep `source`, the place
-in the user's model that they came from, through every rewrite: messages and debuggers live by it.
+A Value is produced by at most one Node and knows its uses, so a rewrite never searches. Nodes keep `source`,
+the place in the user's model that they came from, through every rewrite: messages and debuggers live by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from openqnn.ir.encoding import Encoding
 
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
-# A parameter is a number, a flag, the name of an enum member, or a nested tuple of numbers (a tensor parameter).
+# A parameter is a number, a flag, the name of an enum member, or a nested tuple of numbers (a tensor
+# parameter).
 ParamValue: TypeAlias = "int | float | bool | str | tuple[ParamValue, ...]"
 
 BUILTIN_PACKAGE = "qti.aisw"
@@ -28,7 +29,8 @@ BUILTIN_PACKAGE = "qti.aisw"
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """A tensor in the graph. Constant when `data` is set; `data` may be a view into the mapped source file."""
+    """A tensor in the graph. Constant when `data` is set; `data` may be a view into the mapped source
+    file."""
 
     name: str
     dtype: DType
@@ -124,7 +126,8 @@ class Port:
 
 
 class Graph:
-    """Inputs, outputs and nodes in topological order. Edits are cheap: they take effect when `nodes` is next read."""
+    """Inputs, outputs and nodes in topological order. Edits are cheap: they take effect when `nodes` is next
+    read."""
 
     def __init__(self, name: str = "graph") -> None:
         self.name = name
@@ -137,7 +140,7 @@ class Graph:
         self._dead: set[Node] = set()
         self._names: dict[str, int] = {}
 
-    # -- reading ------------------------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -173,7 +176,7 @@ class Graph:
     def is_output(self, value: Value) -> bool:
         return any(value is v for v in self.outputs)
 
-    # -- building -----------------------------------------------------------------------------------------------
+    # -- building --------------------------------------------------------------------------------------------
 
     def unique(self, name: str) -> str:
         """`name`, or `name_2`, `name_3`... when it is taken. The result is reserved."""
@@ -211,7 +214,7 @@ class Graph:
             value.producer = node
         return node
 
-    # -- rewriting ----------------------------------------------------------------------------------------------
+    # -- rewriting -------------------------------------------------------------------------------------------
 
     def remove(self, node: Node) -> None:
         """Takes a node out. Its outputs must have no uses left."""
@@ -244,7 +247,8 @@ class Graph:
                     self.set_input(node, index, new)
 
     def replace(self, old: Value, new: Value) -> None:
-        """`new` takes the place of `old` everywhere; as a graph output it takes the old name, which users know."""
+        """`new` takes the place of `old` everywhere; as a graph output it takes the old name, which users
+        know."""
         self.replace_uses(old, new)
         if not self.is_output(old):
             return

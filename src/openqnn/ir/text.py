@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,7 +28,7 @@ INLINE_ELEMENTS = 8
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 
 
-# -- printing ---------------------------------------------------------------------------------------------------------
+# -- printing ------------------------------------------------------------------------------------------------
 
 
 def print_graph(graph: Graph) -> str:
@@ -77,7 +77,8 @@ def _type(dtype: DType, shape: Shape) -> str:
 
 def _encoding(e: Encoding) -> str:
     axis = "" if e.axis is None else f" axis={e.axis}"
-    return f"<scale={_param(e.scale)} offset={_param(e.offset)} bits={e.bitwidth}{axis} symmetric={_param(e.symmetric)}>"
+    numbers = f"scale={_param(e.scale)} offset={_param(e.offset)} bits={e.bitwidth}{axis}"
+    return f"<{numbers} symmetric={_param(e.symmetric)}>"
 
 
 def _port(graph: Graph, value: Value) -> str:
@@ -101,9 +102,7 @@ def _data(data: Array) -> str:
 
 
 def _plain(data: Array) -> ParamValue:
-    return tuple(
-        v.item() if isinstance(v, np.generic) else v for v in data.astype(_exact(data.dtype)).ravel()
-    )
+    return tuple(cast("list[ParamValue]", data.astype(_exact(data.dtype)).ravel().tolist()))
 
 
 def _exact(dtype: np.dtype[Any]) -> Any:
@@ -119,7 +118,7 @@ def _param(value: ParamValue) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-# -- parsing ----------------------------------------------------------------------------------------------------------
+# -- parsing -------------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<float>[+-]?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)(?![\w.]))"""
@@ -218,7 +217,8 @@ class _Parser:
         package = BUILTIN_PACKAGE
         if self.next()[0] == "string":
             package = self.string()
-            self.take("mark", ":"), self.take("mark", ":")
+            self.take("mark", ":")
+            self.take("mark", ":")
         node = Node(self.take("word"), outputs[0].name, self.operands(), outputs, package=package)
         while (
             self.next()[0] == "word"

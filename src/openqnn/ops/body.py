@@ -13,7 +13,8 @@ from openqnn.ir import Array
 
 
 class Body:
-    """Collects ONNX nodes and constants under fresh names. Names that ops pass around are ONNX value names."""
+    """Collects ONNX nodes and constants under fresh names. Names that ops pass around are ONNX value
+    names."""
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []

@@ -44,8 +44,11 @@ def normalise(param: Param, value: Any, where: str) -> ParamValue:
     ):
         raise ShapeError(f"{where}: parameter {param.name}={value} should have shape {list(param.shape)}")
     convert = bool if param.dtype is DType.BOOL_8 else float if param.dtype.is_float else int
-    value = _typed(value, convert)
-    lowest = np.min(cast(Any, value), initial=0) if param.dtype is DType.UINT_32 else 0
+    try:
+        value = _typed(value, convert)
+    except ValueError as e:
+        raise ShapeError(f"{where}: parameter {param.name}={value} is no {param.dtype.label}") from e
+    lowest = np.min(np.asarray(value), initial=0) if param.dtype is DType.UINT_32 else 0
     if lowest < 0:
         raise ShapeError(f"{where}: parameter {param.name}={value} must not be negative")
     return value

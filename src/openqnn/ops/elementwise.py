@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from openqnn.ir import DType, Node
+from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.schema import (
-    ABSENT, FREE, INDEX, Lower, Moves, Operand, OpSchema, Param, Result, enum, f32, flag, op, register, result, tensor,
-)  # fmt: skip
+    ABSENT,
+    FREE,
+    INDEX,
+    Lower,
+    Moves,
+    Operand,
+    OpSchema,
+    Param,
+    Result,
+    f32,
+    flag,
+    op,
+    register,
+    result,
+    tensor,
+)
 from openqnn.ops.shapes import broadcast, same
 
 BOOL = DType.BOOL_8
 
 
-def as_onnx(kind: str, **attrs: object) -> Lower:
+def as_onnx(kind: str, **attrs: Any) -> Lower:
     """The ONNX op of that name on the same inputs."""
     return lambda n, b, x: b.op(kind, *x, **attrs)
 
 
-def unary(name: str, how: str | Lower, doc: str, **more: object) -> OpSchema:
-    """A row: one input, one output of the same shape and type."""
+def unary(
+    name: str,
+    how: str | Lower,
+    doc: str,
+    dtype: DType | int = 0,
+    output_range: tuple[float, float] | None = None,
+) -> OpSchema:
+    """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
-    out = more.pop("dtype", 0)
-    schema = OpSchema(
-        name, doc, (Operand(name="in0"),), (Result(out, name="out0"),), (), same, lower,
-        moves=Moves.ELEMENTWISE, **more,  # pyright: ignore[reportArgumentType]
-    )  # fmt: skip
-    return register(schema)
+    operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
+    schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
+    return register(replace(schema, output_range=output_range))
 
 
 def binary(name: str, how: str | Lower, doc: str, dtype: DType | int = 0) -> OpSchema:
@@ -45,7 +64,7 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
     return b.const(value, n.x(0).dtype.numpy)
 
 
-# -- one input --------------------------------------------------------------------------------------------------
+# -- one input -----------------------------------------------------------------------------------------------
 
 Abs = unary("ElementWiseAbs", "Abs", "Absolute value.")
 Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
@@ -59,7 +78,9 @@ Neg = unary("ElementWiseNeg", "Neg", "Negation.")
 Not = unary("ElementWiseNot", "Not", "Logical negation.")
 Round = unary("ElementWiseRound", "Round", "Nearest integer, halves to even.")
 Rsqrt = unary(
-    "ElementWiseRsqrt", lambda n, b, x: b.op("Reciprocal", b.op("Sqrt", x[0])), "Reciprocal of the square root."
+    "ElementWiseRsqrt",
+    lambda n, b, x: b.op("Reciprocal", b.op("Sqrt", x[0])),
+    "Reciprocal of the square root.",
 )
 Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.")
@@ -80,19 +101,23 @@ Relu6 = unary("Relu6", clip(0, 6), "Clip to [0, 6].", output_range=(0.0, 6.0))
 
 
 def gelu_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
-    return b.op("Gelu", x[0], domain="com.microsoft") if n.x(0).dtype is DType.FLOAT_32 else b.op("Gelu", x[0])
+    return (
+        b.op("Gelu", x[0], domain="com.microsoft") if n.x(0).dtype is DType.FLOAT_32 else b.op("Gelu", x[0])
+    )
 
 
 Gelu = unary("Gelu", gelu_onnx, "x times the normal distribution function of x (erf form).")
 
-# -- two inputs -------------------------------------------------------------------------------------------------
+# -- two inputs ----------------------------------------------------------------------------------------------
 
 Add = binary("ElementWiseAdd", "Add", "a + b.")
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
 Divide = binary("ElementWiseDivide", "Div", "a / b.")
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary("ElementWiseFloorDiv", lambda n, b, x: floor_div(n, b, x), "floor(a / b).")
-Fmod = binary("ElementWiseFmod", lambda n, b, x: fmod(n, b, x), "Remainder of the division with the sign of b.")
+Fmod = binary(
+    "ElementWiseFmod", lambda n, b, x: fmod(n, b, x), "Remainder of the division with the sign of b."
+)
 Greater = binary("ElementWiseGreater", "Greater", "a > b.", BOOL)
 GreaterEqual = binary("ElementWiseGreaterEqual", "GreaterOrEqual", "a >= b.", BOOL)
 Less = binary("ElementWiseLess", "Less", "a < b.", BOOL)
@@ -130,7 +155,7 @@ def squared_difference(b: Body, x: Sequence[str]) -> str:
     return b.op("Mul", d, d)
 
 
-# -- activations with parameters, and the rest -------------------------------------------------------------------
+# -- activations with parameters, and the rest ---------------------------------------------------------------
 
 
 def _number(n: Node, name: str, default: float) -> float:
@@ -150,7 +175,7 @@ def relu_min_max(n: Node, b: Body, x: Sequence[str]) -> str:
     dtype = n.x(0).dtype.numpy
     bounds = [n.float("min_value"), n.float("max_value")]
     if n.x(0).dtype.is_integer:
-        info = np.iinfo(dtype)
+        info = np.iinfo(dtype.name)
         bounds = [float(np.clip(v, info.min, info.max)) for v in bounds]
     return b.op("Clip", x[0], *(b.const(np.asarray(v).astype(dtype)) for v in bounds))
 
@@ -253,7 +278,7 @@ class ElementWiseSelect:
 
 @op
 class Cast:
-    """The same numbers in another type; floats are cut towards zero, stored integers are taken as they are."""
+    """The same numbers in another type; floats are cut towards zero, stored integers taken as they are."""
 
     in0 = tensor()
     out0 = result(FREE)
@@ -263,7 +288,7 @@ class Cast:
     on_stored = True
 
 
-# -- generic forms: the operation is a parameter ----------------------------------------------------------------
+# -- generic forms: the operation is a parameter -------------------------------------------------------------
 
 
 def _generic(table: dict[str, OpSchema | Lower]) -> Lower:
@@ -280,7 +305,7 @@ def _generic(table: dict[str, OpSchema | Lower]) -> Lower:
 
 def _operation(table: dict[str, OpSchema | Lower]) -> Param:
     """The parameter that selects; QNN numbers the members in alphabetical order."""
-    return enum(**{member: code for code, member in enumerate(table)})
+    return Param(DType.UINT_32, members=tuple((member, code) for code, member in enumerate(table)))
 
 
 _UNARY: dict[str, OpSchema | Lower] = {
@@ -289,9 +314,10 @@ _UNARY: dict[str, OpSchema | Lower] = {
     "SIN": Sin, "SQRT": SquareRoot,
 }  # fmt: skip
 _BINARY: dict[str, OpSchema | Lower] = {
-    "ADD": Add, "AND": And, "DIVIDE": Divide, "EQUAL": Equal, "FLOOR_DIV": FloorDiv, "FMOD": Fmod, "GREATER": Greater,
-    "GREATER_EQUAL": GreaterEqual, "LESS": Less, "LESS_EQUAL": LessEqual, "MAXIMUM": Maximum, "MINIMUM": Minimum,
-    "MOD": Mod, "MULTIPLY": Multiply, "NOT_EQUAL": NotEqual, "OR": Or, "POWER": Power,
+    "ADD": Add, "AND": And, "DIVIDE": Divide, "EQUAL": Equal, "FLOOR_DIV": FloorDiv, "FMOD": Fmod,
+    "GREATER": Greater, "GREATER_EQUAL": GreaterEqual, "LESS": Less, "LESS_EQUAL": LessEqual,
+    "MAXIMUM": Maximum, "MINIMUM": Minimum, "MOD": Mod, "MULTIPLY": Multiply, "NOT_EQUAL": NotEqual,
+    "OR": Or, "POWER": Power,
     "SQUARED_DIFFERENCE": SquaredDifference, "SUBTRACT": Subtract, "XOR": Xor,
 }  # fmt: skip
 
@@ -348,6 +374,10 @@ class ElementWiseNeuron:
     moves = Moves.ELEMENTWISE
 
 
+def _as_first_choice(n: Node) -> list[Shape]:
+    return [n.x(1).shape]
+
+
 @op
 class ElementWiseMux:
     """Picks one of the data inputs by index."""
@@ -355,5 +385,5 @@ class ElementWiseMux:
     in0 = tensor(role=INDEX)
     in1 = tensor(variadic=True)
     out0 = result(1)
-    infer = lambda n: [n.x(1).shape]  # noqa: E731
+    infer = _as_first_choice
     why_not = "only libQnnHtp has it, and what it computes there is not documented"

@@ -16,6 +16,7 @@ from openqnn.ops.schema import enum, flag, op, result, tensor, u32
 from openqnn.ops.shapes import positive, window
 
 Pads = list[tuple[int, int]]
+LARGEST_WINDOW = 1 << 16  # along one axis; padding could make room for any, and it would never be computed
 
 
 def _pads(n: Node) -> Pads:
@@ -31,6 +32,8 @@ def _counts(n: Node) -> list[int]:
 
 def pool_shape(n: Node) -> list[Shape]:
     positive(n, "filter_size", "stride")
+    if max(n.ints("filter_size")) > LARGEST_WINDOW:
+        raise ShapeError(f"{n.where}: the window {list(n.ints('filter_size'))} is beyond all bounds")
     counts = _counts(n)
     if min(counts) <= 0:
         shape, kernel = list(n.x(0).shape), list(n.ints("filter_size"))

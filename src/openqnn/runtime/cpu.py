@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 import onnx
 import onnxruntime as ort
+import onnxruntime.capi.onnxruntime_pybind11_state as state
 from onnx import TensorProto, helper
 
 from openqnn.errors import BackendError
@@ -17,6 +19,15 @@ from openqnn.ops import schema_of
 from openqnn.runtime.lowering import Lowered, NumpyStep, lower
 
 OPSET = 21
+# what a run can raise: ONNX Runtime's exceptions share no ancestor of their own
+_FAILURES = (
+    RuntimeError,
+    ValueError,
+    state.Fail,
+    state.InvalidArgument,
+    state.RuntimeException,
+    state.EPFail,
+)
 EMBED_BELOW = 1024  # bytes; larger constants are handed to ONNX Runtime by reference
 
 
@@ -31,7 +42,8 @@ class OnnxStep:
 
 
 class CpuExecutable:
-    """A compiled graph. `run` takes and returns arrays by value name, in the graph's own types and axis order."""
+    """A compiled graph. `run` takes and returns arrays by value name, in the graph's own types and axis
+    order."""
 
     def __init__(self, graph: Graph, *, threads: int = 0, extra: Sequence[Value] = ()) -> None:
         self.lowered = lower(graph, extra)
@@ -47,7 +59,7 @@ class CpuExecutable:
         feeds = {self._feeds[name]: array for name, array in arrays.items()}
         try:
             results = self._run_single(feeds) if self._single else self._run_steps(feeds)
-        except (RuntimeError, ValueError, ort.capi.onnxruntime_pybind11_state.Fail) as e:
+        except _FAILURES as e:
             raise BackendError(f"ONNX Runtime failed: {_first_line(e)}") from e
         return dict(zip(self.output_names, results, strict=True))
 
@@ -58,7 +70,7 @@ class CpuExecutable:
     def _run_single(self, feeds: dict[str, Array]) -> list[Array]:
         assert self._single is not None
         used = {n: feeds[n] for n in self._single.inputs}
-        return self._single.session.run(self._results, used)
+        return cast("list[Array]", self._single.session.run(self._results, used))
 
     def _run_steps(self, feeds: dict[str, Array]) -> list[Array]:
         known: dict[str, Array] = {**self.lowered.body.constants, **feeds}
@@ -74,7 +86,8 @@ def run_graph(graph: Graph, arrays: Mapping[str, Array], extra: Sequence[Value] 
 
 def _run_step(step: OnnxStep | NumpyStep, known: dict[str, Array]) -> Sequence[Array]:
     if isinstance(step, OnnxStep):
-        return step.session.run(step.outputs, {n: known[n] for n in step.inputs}) if step.outputs else []
+        feeds = {n: known[n] for n in step.inputs}
+        return cast("list[Array]", step.session.run(step.outputs, feeds)) if step.outputs else []
     compute = schema_of(step.node).compute
     assert compute is not None
     results = compute(step.node, [known[n] if n else None for n in step.inputs])
@@ -88,12 +101,12 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0][:300]
 
 
-# -- building the sessions --------------------------------------------------------------------------------------------
+# -- building the sessions -----------------------------------------------------------------------------------
 
 
 def _steps(lowered: Lowered, threads: int) -> list[OnnxStep | NumpyStep]:
     cuts = [0, *(s.position for s in lowered.steps), len(lowered.body.nodes)]
-    stretches = [lowered.body.nodes[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    stretches = [lowered.body.nodes[a:b] for a, b in pairwise(cuts)]
     wanted = _needed_later(lowered, stretches)
     steps: list[OnnxStep | NumpyStep] = []
     for i, nodes in enumerate(stretches):
@@ -143,7 +156,7 @@ def _session(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], 
 def _open(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.InferenceSession:
     try:
         return _create(model, options)
-    except ort.capi.onnxruntime_pybind11_state.NotImplemented:
+    except state.NotImplemented:
         from openqnn.runtime.widen import widen  # reads the registry of all kernels: only when it is needed
 
         wide = widen(model)
@@ -168,7 +181,8 @@ def _options(threads: int) -> ort.SessionOptions:
 
 
 def _split(constants: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Small constants are embedded. ONNX Runtime reads large ones in place, for which they must lie in C order."""
+    """Small constants are embedded. ONNX Runtime reads large ones in place, for which they must lie in C
+    order."""
     small = {n: a for n, a in constants.items() if a.nbytes < EMBED_BELOW}
     large = {n: np.require(a, requirements=["C", "A"]) for n, a in constants.items() if n not in small}
     return small, large

@@ -1,8 +1,8 @@
 """From a graph to ONNX: the walk that lets every op write itself into one ONNX body.
 
-A value may exist in several axis orders at once. Each node runs in the order in which its data already is, and a
-transposition of the graph costs nothing: it only says under which other order the same data is known. So a graph that
-is channel-last for the NPU runs channel-first here, as its source model did.
+A value may exist in several axis orders at once. Each node runs in the order in which its data already is,
+and a transposition of the graph costs nothing: it only says under which other order the same data is known.
+So a graph that is channel-last for the NPU runs channel-first here, as its source model did.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Lowering:
         outputs = {v.name: self.body.op("Identity", self._get(v, identity(v.rank))) for v in wanted}
         return Lowered(self.body, inputs, outputs, self.steps, self.types)
 
-    # -- values ---------------------------------------------------------------------------------------------------
+    # -- values ----------------------------------------------------------------------------------------------
 
     def _remember(self, value: Value, perm: Perm, name: str, real: bool = False) -> None:
         self.known.setdefault((value, real), {}).setdefault(perm, name)
@@ -130,7 +130,7 @@ class Lowering:
         bounds = (self.body.const(v, value.dtype.numpy) for v in (low, low + (1 << encoding.bitwidth) - 1))
         return self.body.op("Clip", stored, *bounds)
 
-    # -- nodes ----------------------------------------------------------------------------------------------------
+    # -- nodes -----------------------------------------------------------------------------------------------
 
     def _node(self, node: Node) -> None:
         schema = schema_of(node)
@@ -211,10 +211,11 @@ class Lowering:
         full = self.body.reshape(self._get(value, identity(value.rank), real), shape)
         return self.body.transpose(full, perm)
 
-    # -- the choice of an axis order ------------------------------------------------------------------------------
+    # -- the choice of an axis order -------------------------------------------------------------------------
 
     def _choose(self, node: Node, schema: OpSchema) -> Perm:
-        """The order in which the least data must be transposed first; ties go to the order that data is in."""
+        """The order in which the least data must be transposed first; ties go to the order that data is
+        in."""
         rank = node.out.rank if schema.moves is Moves.ELEMENTWISE else node.x(0).rank if node.inputs else 0
         natural = identity(rank)
         if schema.moves is Moves.FIXED:

@@ -1,7 +1,8 @@
-"""Types that ONNX Runtime's CPU kernels lack: computed in a wider type that they have, with casts around the node.
+"""Types that ONNX Runtime's CPU kernels lack: computed in a wider type that they have, with casts around the
+node.
 
-QNN graphs hold types such as uint16 or int8 in ops for which ONNX Runtime has no such kernel. Only when it refuses a
-graph for that reason is every node looked at; the kernels' own registry says what each accepts.
+QNN graphs hold types such as uint16 or int8 in ops for which ONNX Runtime has no such kernel. Only when it
+refuses a graph for that reason is every node looked at; the kernels' own registry says what each accepts.
 """
 
 from __future__ import annotations
@@ -32,15 +33,12 @@ def _accepts(kernel: Any, types: dict[str, str]) -> bool:
 
 
 def _type_name(code: int) -> str:
-    names = {TensorProto.FLOAT: "float", TensorProto.DOUBLE: "double"}
-    return f"tensor({names.get(code) or TensorProto.DataType.Name(code).lower()})"
+    """As the registry spells it; protobuf's names are these in capitals."""
+    return f"tensor({TensorProto.DataType.Name(code).lower()})"
 
 
 def _type_code(name: str) -> int:
-    plain = name.removeprefix("tensor(").removesuffix(")")
-    return {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE}.get(
-        plain
-    ) or TensorProto.DataType.Value(plain.upper())
+    return TensorProto.DataType.Value(name.removeprefix("tensor(").removesuffix(")").upper())
 
 
 def _formals(formals: Any, names: Any) -> list[tuple[str, str]]:

@@ -76,4 +76,5 @@ def _checked(name: str, declared: list[int | str] | None, shape: Shape) -> Shape
 
 def _hint(name: str, shape: list[str]) -> str:
     example = ",".join(d if d.isdigit() else "1" for d in shape)
-    return f"say it: --input_shape {name}={example} (Python: input_shapes={{{name!r}: ({example.replace(',', ', ')},)}})"
+    shape_text = f"({example.replace(',', ', ')},)"
+    return f"say it: --input_shape {name}={example} (Python: input_shapes={{{name!r}: {shape_text}}})"

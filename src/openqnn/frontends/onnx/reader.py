@@ -19,6 +19,7 @@ from openqnn.frontends.onnx.wire import split_model
 from openqnn.ir import Array
 
 _SIGNATURES = [
+    (b"OQNN", 0, "an OpenQNN graph, which is converted already: `openqnn run` and `inspect` take it as it is"),
     (b"\x89HDF", 0, "an HDF5 (Keras) file"),
     (b"PK\x03\x04", 0, "a ZIP archive (a PyTorch or DLC file?)"),
     (b"TFL3", 4, "a TFLite model"),
@@ -135,9 +136,10 @@ def _external(tensor: TensorProto, folder: Path | None) -> Array:
         length = int(info.get("length") or path.stat().st_size - start)
     except ValueError as e:
         raise ModelError(f"tensor '{tensor.name}': bad external data entry {info}") from e
-    if start < 0 or length < 0 or start + length > path.stat().st_size:
+    size = path.stat().st_size
+    if start < 0 or length < 0 or start + length > size:
         raise ModelError(
-            f"tensor '{tensor.name}': bytes {start} to {start + length} of '{location}', which has {path.stat().st_size}",
+            f"tensor '{tensor.name}': bytes {start} to {start + length} of '{location}', which has {size}",
             hint="the external data file is truncated or belongs to another model",
         )
     return _mapped(tensor, _map(path)[start : start + length] if length else memoryview(b""))

@@ -1,10 +1,11 @@
 """Which function translates which ONNX op, by domain and opset.
 
-A translator's Python signature is the source op's schema: inputs are positional Values (None when left out), attributes
-are keyword arguments with ONNX's defaults.
+A translator's Python signature is the source op's schema: inputs are positional Values (None when left out),
+attributes are keyword arguments with ONNX's defaults.
 
     @translates("Conv")
-    def conv(t, x, w, bias=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None):
+    def conv(t, x, w, bias=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None,
+    strides=None):
         ...
         return t("Conv2d", ...)
 

@@ -1,7 +1,7 @@
 """Just enough of protobuf's wire format to find an ONNX file's weights without reading them.
 
-`split_model` gives the model with the bytes of large initializers cut out, and where in the file these bytes lie: the
-rest is small and is parsed by protobuf as usual, the weights are mapped.
+`split_model` gives the model with the bytes of large initializers cut out, and where in the file these bytes
+lie: the rest is small and is parsed by protobuf as usual, the weights are mapped.
 """
 
 from __future__ import annotations
