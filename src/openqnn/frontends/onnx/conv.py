@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from openqnn.frontends.onnx.compose import cut
 from openqnn.frontends.onnx.matmul import whole, whole_number
 from openqnn.frontends.onnx.quant import dequantized, quantized
 from openqnn.frontends.onnx.registry import translates
@@ -113,11 +114,23 @@ def _spread(t: Translation, w: Value, dilations: Sequence[int]) -> Value:
     """A filter with zeros between its taps: QNN's transposed convolutions of images have no dilation."""
     if all(d == 1 for d in dilations):
         return w
-    data = t.static(w, "the filter of a dilated ConvTranspose")
+    if w.data is None:
+        return _spread_at_run_time(t, w, dilations)
     sizes = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
-    wide = np.zeros((*w.shape[:2], *sizes), data.dtype)
-    wide[(slice(None), slice(None), *(slice(None, None, d) for d in dilations))] = data
+    wide = np.zeros((*w.shape[:2], *sizes), w.data.dtype)
+    wide[(slice(None), slice(None), *(slice(None, None, d) for d in dilations))] = w.data
     return t.constant(wide, w.name)
+
+
+def _spread_at_run_time(t: Translation, w: Value, dilations: Sequence[int]) -> Value:
+    """Along each axis: d - 1 zeros behind every tap, but for the last."""
+    for axis, d in enumerate(dilations, start=2):
+        shape, k = w.shape, w.shape[axis]
+        apart = t.reshape(w, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+        amount = [[0, d - 1 if i == axis + 1 else 0] for i in range(apart.rank)]
+        padded = t("Pad", apart, scheme="CONSTANT", pad_amount=amount, pad_constant_value=0.0)
+        w = cut(t, t.reshape(padded, (*shape[:axis], k * d, *shape[axis + 1 :])), axis, 0, d * (k - 1) + 1)
+    return w
 
 
 @translates("ConvTranspose")

@@ -20,14 +20,14 @@ def _folded(
 ) -> tuple[Value, Value]:
     """The factor and the term that the four vectors of a batch norm come to."""
     if all(v.data is not None for v in (scale, bias, mean, var)):
-        g, b, m, v = (np.asarray(v.data, np.float64) for v in (scale, bias, mean, var))
+        # In the type of the data and in the order in which ONNX Runtime folds it: both agree to the last bit.
+        g, b, m, v = (np.asarray(v.data, x.dtype.numpy) for v in (scale, bias, mean, var))
         if not g.shape == b.shape == m.shape == v.shape:
             t.refuse("scale, bias, mean and variance differ in length")
         with np.errstate(all="ignore"):
-            factor = g / np.sqrt(v + epsilon)
+            factor = g / np.sqrt(v + g.dtype.type(epsilon))
             term = b - m * factor
-        dtype = x.dtype.numpy
-        return t.constant(factor.astype(dtype), scale.name), t.constant(term.astype(dtype), bias.name)
+        return t.constant(factor, scale.name), t.constant(term, bias.name)
     scale, bias, mean, var = (t.cast(v, x.dtype) for v in (scale, bias, mean, var))
     factor = mul(t, scale, t("ElementWiseRsqrt", add(t, var, epsilon)))
     return factor, sub(t, bias, mul(t, mean, factor))

@@ -67,7 +67,7 @@ def windows(
     if {len(kernel), len(strides), len(dilations)} != {dims} or min(*kernel, *strides, *dilations) < 1:
         t.refuse(f"kernel_shape, strides and dilations need {dims} positive entries each")
     rows = spatial_pads(t, auto_pad, pads, x.shape[2:], kernel, strides, dilations)
-    rounded_up = bool(ceil_mode) and auto_pad in ("NOTSET", "")
+    rounded_up = bool(ceil_mode) and auto_pad in ("NOTSET", "", "VALID")
     counts = [
         window(x.shape[i + 2], kernel[i], strides[i], rows[i], dilations[i], rounded_up) for i in range(dims)
     ]

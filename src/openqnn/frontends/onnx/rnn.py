@@ -124,12 +124,14 @@ def _activations(
     t: Translation, names: Sequence[str] | None, default: Sequence[str], count: int,
     alpha: list[float] | None, beta: list[float] | None, clip: float | None,
 ) -> list[list[Activation]]:  # fmt: skip
-    """The functions of each direction; `clip` bounds what goes into them."""
+    """The functions of each direction. `clip` bounds what goes into those of the gates, but as in ONNX Runtime
+    not the cell on its way out (the third function of an LSTM)."""
     names = [n if isinstance(n, str) else n.decode() for n in names] if names else list(default) * count
     if len(names) != len(default) * count:
         t.refuse(f"{len(names)} activations for {count} direction(s) of {len(default)}")
     alphas, betas = iter(alpha or []), iter(beta or [])
-    found = [_activation(t, name, alphas, betas, clip) for name in names]
+    bounds = [clip if i % len(default) < 2 else None for i in range(len(names))]
+    found = [_activation(t, name, alphas, betas, c) for name, c in zip(names, bounds, strict=True)]
     return [found[i * len(default) : (i + 1) * len(default)] for i in range(count)]
 
 
