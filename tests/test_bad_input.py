@@ -278,7 +278,7 @@ def test_all_problems_are_told_at_once() -> None:
     assert convert(_unknown_op()).err == (
         "error: 2 node(s) cannot be converted:\n"
         "  Frobnicate x2: Frobnicate of opset 17 has no QNN equivalent (at 'f1', 'f2')\n"
-        "  hint: see `openqnn check` for the whole list\n"
+        "  hint: `openqnn check` shows the whole model as a table\n"
     )
 
 

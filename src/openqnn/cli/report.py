@@ -73,7 +73,7 @@ def print_check(report: Report) -> None:
     good, bad = sum(report.supported.values()), len(report.problems)
     console.print(
         f"\n{good} nodes supported, {bad} not."
-        + ("" if report.ok else " Nodes behind these were not looked at.")
+        + ("" if report.ok else " What reads the results of these is judged as far as types and shapes are known.")
     )
 
 

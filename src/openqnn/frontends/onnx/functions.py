@@ -22,6 +22,15 @@ class Function:
     opsets: dict[str, int]
 
 
+def has_body(node: onnx.NodeProto, domain: str, opset: int) -> bool:
+    """Whether ONNX defines the op by others, whatever the types."""
+    try:
+        schema = defs.get_schema(node.op_type, opset, domain)
+    except defs.SchemaError:
+        return False
+    return schema.has_function or schema.has_context_dependent_function
+
+
 def body_of(node: onnx.NodeProto, inputs: Sequence[Any], domain: str, opset: int) -> Function | None:
     """The function body of an op with the node's attributes filled in; None when ONNX has none."""
     try:

@@ -12,7 +12,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from openqnn.errors import ModelError, ShapeError, UnsupportedError
-from openqnn.frontends.onnx import calls, evaluate, functions, registry
+from openqnn.frontends.onnx import assume, calls, evaluate, functions, registry
 from openqnn.frontends.onnx.inputs import Dimensions, input_shape
 from openqnn.frontends.onnx.reader import OnnxModel
 from openqnn.frontends.onnx.translation import Refused, Translation, narrow_type, onnx_dtype
@@ -40,6 +40,7 @@ class Importer:
         self.problems: list[Problem] = []
         self.covered: Counter[str] = Counter()
         self._named: set[Value] = set()
+        self._inferred: dict[str, onnx.ValueInfoProto] | None = None  # asked for behind the first refusal
         self.on_node: Callable[[int, int], None] | None = None  # told how many nodes of how many are done
         self.opsets = {o.domain.replace("ai.onnx", "") or "": o.version for o in model.proto.opset_import}
         self.t = Translation(self.graph, self.opsets.get("", 1))
@@ -136,11 +137,10 @@ class Importer:
     # -- nodes --------------------------------------------------
 
     def _node(self, node: onnx.NodeProto) -> None:
-        inputs: list[Any] = []
-        for name in node.input:
-            if name and name not in self.env:
-                return  # behind a refused node
-            inputs.append(self.env[name] if name else None)
+        if any(name and name not in self.env for name in node.input):
+            self._behind_refused(node)
+            return
+        inputs = [self.env[name] if name else None for name in node.input]
         try:
             self._bind(node, self._translate(node, inputs))
             self.covered[node.op_type] += 1
@@ -153,6 +153,24 @@ class Importer:
         label = node.name or next((o for o in node.output if o), "")
         kind = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         self.problems.append(Problem(kind, label, reason, hint))
+        self._assume(node)
+
+    def _behind_refused(self, node: onnx.NodeProto) -> None:
+        """Its inputs are not known; that it has no equivalent at all can be said all the same."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        if registry.find(domain, node.op_type, self.t.opset) or functions.has_body(node, domain, self.t.opset):
+            self._assume(node)
+        else:
+            self._problem(node, f"{node.op_type} has no QNN equivalent")
+
+    def _assume(self, node: onnx.NodeProto) -> None:
+        """Stand-ins for the results, so that the nodes behind are looked at too."""
+        if self._inferred is None:
+            self._inferred = assume.inferred(self.model.proto, {v.name: v.shape for v in self.graph.inputs})
+        for name in node.output:
+            value = assume.stand_in(name, self._inferred.get(name))
+            if value is not None:
+                self.env[name] = value
 
     def _translate(self, node: onnx.NodeProto, inputs: list[Any]) -> Any:
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -192,7 +210,7 @@ class Importer:
             what = f"domain '{domain}'" if domain else f"opset {opset}"
             raise Refused(
                 f"{node.op_type} of {what} has no QNN equivalent",
-                hint="see `openqnn check` for the whole list",
+                hint="`openqnn check` shows the whole model as a table",
             )
         stated = {name: self.t.output_shape(i) for i, name in enumerate(body.outputs)}
         env = dict(zip(body.inputs, inputs, strict=False))
