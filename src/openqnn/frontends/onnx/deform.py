@@ -49,7 +49,8 @@ def _columns(
 def deform_conv(
     t: Translation, x: Value, w: Value, offset: Value, bias: Value | None = None,
     mask: Value | None = None, *, dilations: list[int] | None = None, group: int = 1,
-    kernel_shape: list[int] | None = None, offset_group: int = 1, pads: list[int] | None = None, strides: list[int] | None = None,
+    kernel_shape: list[int] | None = None, offset_group: int = 1, pads: list[int] | None = None,
+    strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     if check_dims(t, x, w, strides, dilations) != 2:
         t.refuse(f"data of rank {x.rank}: only images can be deformed")

@@ -124,8 +124,8 @@ def _activations(
     t: Translation, names: Sequence[str] | None, default: Sequence[str], count: int,
     alpha: list[float] | None, beta: list[float] | None, clip: float | None,
 ) -> list[list[Activation]]:  # fmt: skip
-    """The functions of each direction. `clip` bounds what goes into those of the gates, but as in ONNX Runtime
-    not the cell on its way out (the third function of an LSTM)."""
+    """The functions of each direction. `clip` bounds what goes into those of the gates, but as in ONNX
+    Runtime not the cell on its way out (the third function of an LSTM)."""
     names = [n if isinstance(n, str) else n.decode() for n in names] if names else list(default) * count
     if len(names) != len(default) * count:
         t.refuse(f"{len(names)} activations for {count} direction(s) of {len(default)}")
