@@ -33,6 +33,8 @@ def _encoding(dtype: DType, scale: Value, zero: Value | None, axis: int) -> Enco
     )
     if scales.shape != zeros.shape or not scales.size or not np.all(np.isfinite(scales) & (scales > 0)):
         return None
+    if scale.rank > 1 and scales.size > 1:
+        return None  # one scale per block, or no sense at all
     offsets = tuple(int(z) for z in -zeros)
     where = axis if scale.rank == 1 and scales.size > 1 else None
     symmetric = dtype.signed and not zeros.any()
