@@ -279,12 +279,13 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     outcomes = sorted(run_all(collect(args.k)), key=lambda o: o.name)
     print(json.dumps([asdict(o) for o in outcomes]) if args.json else summary(outcomes, args.v))
-    if args.write and not args.k:
+    bad = any(o.outcome in ("wrong", "crash") for o in outcomes)
+    if args.write and not args.k and not bad:
         PAGE.write_text(page(outcomes), encoding="utf-8")
         BASELINE.write_text(
             json.dumps({k: counts(outcomes)[k] for k in ("pass", "fixed")}) + "\n", encoding="utf-8"
         )
-    return 1 if any(o.outcome in ("wrong", "crash") for o in outcomes) else 0
+    return int(bad)
 
 
 if __name__ == "__main__":
