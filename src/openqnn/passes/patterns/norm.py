@@ -176,11 +176,9 @@ GROUP_NORM = Rule("group_norm", (_GROUPED,), _group_norm, _is_group_norm)
 # -- InstanceNorm ---------------------------------------------------------------------------------------
 
 
-def _is_per_image(m: Match) -> str:
-    norm = m.node("norm")
-    if norm.x(0).rank != 4 or sorted(norm.ints("axes")) != [2, 3]:
-        return "not over height and width of channel-first images"
-    return "" if norm.inputs[1:] == [] else "it has weights of the size of the image"
+def _is_per_image(norm: Node) -> bool:
+    """Over height and width of channel-first images."""
+    return norm.x(0).rank == 4 and sorted(norm.ints("axes")) == [2, 3]
 
 
 def _instance_norm(m: Match, b: Builder) -> Value:
@@ -191,7 +189,7 @@ def _instance_norm(m: Match, b: Builder) -> Value:
     return channel_first(b, b("InstanceNorm", channel_last(b, data), *weights, epsilon=epsilon))
 
 
-INSTANCE_NORM = Rule("instance_norm", (op("LayerNorm", x, name="norm"),), _instance_norm, _is_per_image)
+INSTANCE_NORM = Rule("instance_norm", (op("LayerNorm", x, where=_is_per_image, name="norm"),), _instance_norm)
 
 RULES = (LAYER_NORM, RMS_NORM, _gamma_rule("LayerNorm"), _gamma_rule("RmsNorm"), BETA, L2_NORM, GROUP_NORM)
 LATER = (INSTANCE_NORM,)
