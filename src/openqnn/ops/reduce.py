@@ -36,7 +36,10 @@ def _reduced_shape(n: Node) -> list[Shape]:
 
 
 def reduce_onnx(n: Node, b: Body, kind: str, x: str, keep: bool) -> str:
-    """ONNX gives rank 0 where QNN has [1]."""
+    """ONNX gives rank 0 where QNN has [1]. A mean over an image is a pool, which is faster and more exact."""
+    image = n.x(0).rank == 4 and tuple(sorted(n.ints("axes"))) == (2, 3) and n.x(0).dtype is DType.FLOAT_32
+    if image and keep and kind == "ReduceMean":
+        return b.op("GlobalAveragePool", x)
     folded = b.op(kind, x, b.ints(*n.ints("axes")), keepdims=int(keep))
     return folded if keep or len(n.ints("axes")) < n.x(0).rank else b.reshape(folded, (1,))
 

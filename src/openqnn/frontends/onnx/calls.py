@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
+import onnx
+
 from openqnn.errors import ShapeError
 from openqnn.frontends.onnx.registry import Translator
 from openqnn.frontends.onnx.translation import Refused, Translation
@@ -23,6 +26,8 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "list[int]": list,
     "Sequence[int]": list,
     "list[float]": list,
+    "Array": np.ndarray,
+    "onnx.GraphProto": onnx.GraphProto,
 }
 
 

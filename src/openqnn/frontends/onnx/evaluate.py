@@ -19,6 +19,7 @@ SMALL = 4096  # elements; larger constants stay nodes and are folded together by
 _NEVER = {
     "If", "Loop", "Scan", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
     "Bernoulli", "Multinomial", "Dropout",
+    "QuantizeLinear", "DequantizeLinear",  # folded to floats they would lose their encodings
 }  # fmt: skip
 
 

@@ -43,27 +43,20 @@ def axes_of(t: Translation, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 @translates("Constant")
-def constant(t: Translation, **attributes: Any) -> Value:
-    if len(attributes) != 1:
-        t.refuse(f"a Constant has one value, this one has {len(attributes)}")
-    kind, value = next(iter(attributes.items()))
-    if kind == "value":
-        return t.constant(value)
-    if kind == "sparse_value":
-        return t.constant(_dense(t, value))
-    types = {
-        "value_float": np.float32,
-        "value_floats": np.float32,
-        "value_int": np.int64,
-        "value_ints": np.int64,
-    }
-    if kind not in types:
-        t.refuse(
-            "strings have no QNN type"
-            if kind.startswith("value_string")
-            else f"attribute '{kind}' is not known"
-        )
-    return t.constant(np.asarray(value, types[kind]))
+def constant(
+    t: Translation, *, value: Array | None = None, sparse_value: Any = None, value_float: float | None = None,
+    value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
+    value_string: str | None = None, value_strings: Any = None,
+) -> Value:  # fmt: skip
+    if value_string is not None or value_strings is not None:
+        t.refuse("strings have no QNN type")
+    dense = None if sparse_value is None else _dense(t, sparse_value)
+    floats = [np.asarray(v, np.float32) for v in (value_float, value_floats) if v is not None]
+    integers = [np.asarray(v, np.int64) for v in (value_int, value_ints) if v is not None]
+    found = [*(v for v in (value, dense) if v is not None), *floats, *integers]
+    if len(found) != 1:
+        t.refuse(f"a Constant has one value, this one has {len(found)}")
+    return t.constant(found[0])
 
 
 def _dense(t: Translation, sparse: Any) -> Array:
@@ -72,7 +65,7 @@ def _dense(t: Translation, sparse: Any) -> Array:
         dense = np.zeros(tuple(sparse.dims), values.dtype)
         places = tuple(indices.T) if indices.ndim == 2 else np.unravel_index(indices, dense.shape)
         dense[places] = values
-    except (ValueError, IndexError, TypeError, OverflowError) as e:
+    except (ValueError, IndexError, TypeError, OverflowError, AttributeError) as e:
         t.refuse(f"the sparse tensor does not fit its shape: {e}")
     return dense
 
@@ -234,10 +227,13 @@ def parts_of(t: Translation, x: Value, axis: int, sizes: Sequence[int]) -> list[
     return [next(real) if size else empty(t, (*x.shape[:axis], 0, *x.shape[axis + 1 :]), x) for size in sizes]
 
 
+MOST_PARTS = 65536  # more outputs than that are a damaged model, and would take for ever to list
+
+
 def equal_sizes(t: Translation, size: int, count: int) -> list[int]:
     """As equal as they can be: only the last may be smaller."""
-    if count < 1:
-        t.refuse("it has no outputs")
+    if not 1 <= count <= MOST_PARTS:
+        t.refuse(f"it has {count} outputs")
     each = -(-size // count)
     return [max(0, min(each, size - i * each)) for i in range(count)]
 

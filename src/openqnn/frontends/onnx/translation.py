@@ -108,7 +108,10 @@ class Translation:
 
     def scalar(self, number: float, like: Value) -> Value:
         """A one-element constant of the type of another value."""
-        return self.constant(np.asarray(number, narrow_type(like.dtype).numpy))
+        try:
+            return self.constant(np.asarray(number, narrow_type(like.dtype).numpy))
+        except (ValueError, OverflowError):
+            self.refuse(f"{number} is no {like.dtype.label}")
 
     # -- helpers that most families need --------------------------------------------------
 
