@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
     from openqnn.frontends.onnx import Importer, Problem
     from openqnn.passes import Explain
+    from openqnn.passes.io import Borders
     from openqnn.runtime.cpu import CpuExecutable
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 LARGEST_TENSOR = 1 << 38  # bytes
+DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
 
 
 def convert(
@@ -35,25 +37,40 @@ def convert(
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
+    outputs: Sequence[str] = (),
+    borders: Borders | None = None,
+    float_bits: int | None = None,
+    bias_bits: int | None = None,
+    without: Collection[str] = (),
     explain: Explain | None = None,
     progress: Progress | None = None,
 ) -> Graph:
     """The QNN graph of an ONNX model.
 
-    Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. Raises
+    Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. `outputs`
+    ends the graph at these tensors of the model, `borders` says how inputs and outputs look from outside,
+    `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. Raises
     UnsupportedError with every node that has no QNN equivalent, ModelError when the file is damaged, and
     DynamicShapeError when a dimension is left open.
     """
     from openqnn.passes import run_passes
+    from openqnn.passes.io import arrange_borders, type_borders
+    from openqnn.passes.precision import set_float_width
 
-    importer = _importer(model, input_shapes, dims, batch)
+    importer = _importer(model, input_shapes, dims, batch, outputs, prune=DEAD_CODE not in without)
     _warn_of_bad_weights(importer.model.arrays)
     if progress is not None:
         importer.on_node = lambda done, total: progress("translate", done, total)
     graph = importer.run()
     if progress is not None:
         progress("optimise", 0, 1)
-    run_passes(graph, explain)
+    if borders is not None:
+        arrange_borders(graph, borders)
+    run_passes(graph, explain, without=without)
+    if float_bits is not None:
+        set_float_width(graph, float_bits, bias_bits)
+    if borders is not None:
+        type_borders(graph, borders)
     _check_sizes(graph)
     return graph
 
@@ -77,10 +94,14 @@ def _importer(
     input_shapes: Mapping[str, Sequence[int]] | None,
     dims: Mapping[str, int] | None,
     batch: int | None,
+    outputs: Sequence[str] = (),
+    *,
+    prune: bool = True,
 ) -> Importer:
     from openqnn.frontends.onnx import Dimensions, importer
 
-    found = importer(model, Dimensions(dict(input_shapes or {}), dict(dims or {}), batch))
+    said = Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
+    found = importer(model, said, outputs, prune=prune)
     inputs = [i.name for i in found.model.graph.input if i.name not in found.model.arrays]
     for name in input_shapes or {}:
         if name not in inputs:
@@ -105,7 +126,8 @@ def _warn_of_bad_weights(arrays: Mapping[str, Array]) -> None:
 
 
 def _is_bad(array: Array) -> bool:
-    """A sum finds almost all good tensors in one pass; only a suspicious one is looked at element by element."""
+    """A sum finds almost all good tensors in one pass; only a suspicious one is looked at element by
+    element."""
     if array.dtype.kind != "f" or not array.size:
         return False
     with np.errstate(all="ignore"):
@@ -131,7 +153,7 @@ def check(
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
 ) -> Report:
-    """A dry run: what is supported, what is not and why. Nodes behind an unsupported one are not looked at."""
+    """A dry run: what is supported, what is not and why; nothing is written."""
     from openqnn.errors import UnsupportedError
 
     importer = _importer(model, input_shapes, dims, batch)
@@ -204,7 +226,8 @@ class Session:
         return [v.name for v in self.graph.outputs]
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """Runs once. `outputs` may name intermediate tensors, which come in the graph's own layout and types."""
+        """Runs once. `outputs` may name intermediate tensors, which come in the graph's own layout and
+        types."""
         if not self._executables:
             raise UsageError("the session is closed")
         arrays = self._checked(inputs)
@@ -304,7 +327,7 @@ def inward(value: Value, port: Port, given: Any) -> Array:
             hint=f"convert it on purpose: array.astype('{port.dtype.numpy}')",
         )
     if wanted.kind in "iu" and array.size:
-        limits = np.iinfo(wanted)
+        limits = np.iinfo(wanted.name)
         if array.min() < limits.min or array.max() > limits.max:
             raise InputError(
                 f"input '{value.name}' has values beyond {value.dtype.label}, which QNN computes with"

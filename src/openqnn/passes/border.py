@@ -1,0 +1,38 @@
+"""Edits at the border of a graph: another input under a known name, a node behind an output."""
+
+from __future__ import annotations
+
+from openqnn.ir import DType, Graph, Port, Shape, Value
+from openqnn.ops import Builder
+
+
+def new_input(graph: Graph, old: Value, dtype: DType, shape: Shape) -> tuple[Value, Builder]:
+    """An input under the name of the old one, and a builder for what stands between them."""
+    name, index = old.name, next(i for i, v in enumerate(graph.inputs) if v is old)
+    new = Value(name, dtype, shape)
+    graph.inputs[index] = new
+    graph.ports[name] = Port(graph.ports[name].dtype, shape)
+    builder = Builder(graph, f"input {name}", before=next(iter(graph.nodes), None))
+    builder.stem = f"{name}_border"
+    return new, builder
+
+
+def take_over(graph: Graph, old: Value, new: Value, name: str) -> None:
+    """What read the old input reads `new`, under a name of its own; the old one is gone."""
+    graph.replace_uses(old, new)
+    new.name = graph.unique(name)
+    if new.producer is not None:
+        new.producer.name = new.name
+
+
+def new_output(graph: Graph, old: Value, op: str, inner: str, **params: object) -> Value:
+    """A node behind an output, which takes the output's name; the old one is called `inner` from then on."""
+    name, port = old.name, graph.ports[old.name]
+    builder = Builder(graph, old.producer.source if old.producer else f"output {name}")
+    old.name = graph.unique(inner)
+    if old.producer is not None and old.producer.name == name:
+        old.producer.name = old.name
+    new = builder(op, old, name=name, **params)
+    graph.outputs = [new if v is old else v for v in graph.outputs]
+    graph.ports[name] = Port(port.dtype, new.shape)
+    return new

@@ -1,0 +1,239 @@
+"""What the outside sees of a graph: layouts, colours and data types of its inputs and outputs.
+
+A border is changed by putting the conversion right behind an input or in front of an output; the layout pass
+then takes away what it can. Layouts and colours are set before the passes, data types after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from openqnn.errors import UsageError
+from openqnn.ir import DType, Graph, Node, Port, Value
+from openqnn.ops import schema_of
+from openqnn.ops.layout import (
+    Perm,
+    compose,
+    inverse,
+    is_view,
+    move,
+    move_view,
+    permutation_of,
+    permuted,
+    travels,
+)
+from openqnn.ops.schema import Moves
+from openqnn.passes.border import new_input, new_output, take_over
+from openqnn.passes.colour import put_in_colour
+from openqnn.passes.edit import TRANSPOSE
+
+CHANNEL_FIRST = {3: "NCF", 4: "NCHW", 5: "NCDHW"}  # what source models have, by rank
+CHANNEL_LAST = {"NCF": "NFC", "NCHW": "NHWC", "NCDHW": "NDHWC", "TNF": "NTF"}  # what QNN prefers
+NONTRIVIAL = "NONTRIVIAL"
+CAST = "Cast"
+
+
+@dataclass(frozen=True)
+class Names:
+    """Some names, or all, but for a few."""
+
+    some: frozenset[str] = frozenset()
+    all: bool = False
+    but: frozenset[str] = frozenset()
+
+    def __contains__(self, name: object) -> bool:
+        return (self.all or name in self.some) and name not in self.but
+
+
+@dataclass(frozen=True)
+class Borders:
+    """What is wanted of a graph's inputs and outputs, by name.
+
+    `source_layouts` say what the axes of the source model mean, `layouts` what they shall be in the graph.
+    With `channel_last`, images become channel-last where nothing else is said, unless `keep_layout` has them.
+    """
+
+    channel_last: bool = False
+    source_layouts: Mapping[str, str] = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    keep_layout: Names = Names()
+    colours: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    dtypes: Mapping[str, DType] = field(default_factory=dict)
+    keep_dtype: Names = Names()
+    keep_int64: bool = False
+    plain_inputs: frozenset[str] = frozenset()  # no images, whatever they look like
+
+
+def arrange_borders(graph: Graph, wanted: Borders) -> None:
+    """Colours and layouts, in the graph as it was imported."""
+    _check_names(graph, wanted)
+    turns = [(v, *_layouts(v, wanted, _is_image_input(v))) for v in graph.inputs]
+    for value, source, target in turns:
+        colour = wanted.colours.get(value.name)
+        flat = colour is not None and put_in_colour(graph, value, colour, source)
+        if source != target and not flat:
+            turn_input(graph, next(v for v in graph.inputs if v.name == value.name), source, target)
+    for value in list(graph.outputs):
+        source, target = _layouts(value, wanted, _is_image_output(value))
+        if source != target:
+            turn_output(graph, value, source, target)
+
+
+def _check_names(graph: Graph, wanted: Borders) -> None:
+    inputs = [v.name for v in graph.inputs]
+    known = {*inputs, *(v.name for v in graph.outputs)}
+    both = {*wanted.source_layouts, *wanted.layouts, *wanted.dtypes}
+    both |= wanted.keep_layout.some | wanted.keep_dtype.some
+    for name in (*sorted(both - known), *(n for n in wanted.colours if n not in inputs)):
+        hint = f"inputs: {', '.join(inputs)}; outputs: {', '.join(v.name for v in graph.outputs)}"
+        raise UsageError(f"the model has no input or output '{name}'", hint=hint)
+
+
+def _layouts(value: Value, wanted: Borders, is_image: bool) -> tuple[str, str]:
+    """The source's layout and the graph's; the same where nothing is to be done."""
+    name, rank = value.name, value.rank
+    source, target = wanted.source_layouts.get(name, ""), wanted.layouts.get(name, "")
+    if not source and (target or (is_image and name not in wanted.plain_inputs)):
+        source = target if target == NONTRIVIAL else CHANNEL_FIRST.get(rank, target)
+    if not target:
+        turned = wanted.channel_last and name not in wanted.keep_layout
+        target = CHANNEL_LAST.get(source, source) if turned else source
+    for layout in (source, target):
+        if layout not in ("", NONTRIVIAL) and len(layout) != rank:
+            shape = list(value.shape)
+            raise UsageError(f"layout {layout} has {len(layout)} axes, '{name}' {shape} has {rank}")
+    if sorted(source) != sorted(target):
+        pairs = ", ".join(f"{a} and {b}" for a, b in CHANNEL_LAST.items())
+        hint = f"these can be exchanged: {pairs}"
+        raise UsageError(f"'{name}': {source} cannot become {target}", hint=hint)
+    return source, target
+
+
+def describe_layout(value: Value) -> str:
+    """What the axes of an input or output of the source model are taken to mean."""
+    is_image = _is_image_input(value) if value.producer is None else _is_image_output(value)
+    return CHANNEL_FIRST[value.rank] if is_image else {1: "F", 2: "NF"}.get(value.rank, NONTRIVIAL)
+
+
+def order(source: str, target: str) -> Perm:
+    """The permutation that turns data of one layout into another."""
+    return tuple(source.index(axis) for axis in target)
+
+
+# -- is it an image? -----------------------------------------------------------------------------------------
+
+
+def _last(rank: int) -> Perm:
+    return (0, *range(2, rank), 1)
+
+
+def _same_turn(value: Value, a: Perm, b: Perm) -> bool:
+    return is_view(permuted(value.shape, a), compose(inverse(a), b))
+
+
+def _is_bound(node: Node, value: Value) -> bool:
+    schema = schema_of(node)
+    return any(v is value and schema.operand(i).layout for i, v in enumerate(node.inputs))
+
+
+def _is_image_input(value: Value) -> bool:
+    """Whether a layout-bound op reads the input channel-last, perhaps behind ops that may move along."""
+    if value.rank not in CHANNEL_FIRST:
+        return False
+    waiting, seen = [(value, _last(value.rank))], {value}
+    while waiting:
+        at, perm = waiting.pop()
+        for user in dict.fromkeys(at.users):
+            turn = permutation_of(user)
+            if turn is not None:
+                if _same_turn(at, turn, perm) and any(_is_bound(u, user.out) for u in user.out.users):
+                    return True
+                continue
+            moved = move(user, perm) if travels(user, user.inputs.index(at)) else None
+            if moved is not None and user.out not in seen:
+                seen.add(user.out)
+                waiting.append((user.out, moved.out_perm))
+    return False
+
+
+def _is_image_output(value: Value) -> bool:
+    """Whether the output is the channel-first copy of what a layout-bound op made channel-last."""
+    if value.rank not in CHANNEL_FIRST:
+        return False
+    waiting, seen = [(value, _last(value.rank))], {value}
+    while waiting:
+        at, perm = waiting.pop()
+        node = at.producer
+        if node is None:
+            continue
+        turn = permutation_of(node)
+        if turn is not None:
+            maker = node.x(0).producer
+            back = _same_turn(at, inverse(turn), perm)
+            if back and maker is not None and schema_of(maker).result(0).layout:
+                return True
+            continue
+        for operand, behind in _operands(node, perm):
+            if operand not in seen:
+                seen.add(operand)
+                waiting.append((operand, behind))
+    return False
+
+
+def _operands(node: Node, perm: Perm) -> Iterator[tuple[Value, Perm]]:
+    """The data that a node would read in which order, so that its result comes in order `perm`."""
+    behind: Perm | None = perm
+    if schema_of(node).moves is Moves.VIEW:
+        behind = move_view(node.out.shape, node.x(0).shape, perm)
+    if behind is None or move(node, behind) is None:
+        return
+    for i, value in enumerate(node.inputs):
+        if value is not None and not value.is_constant and travels(node, i) and value.rank == len(behind):
+            yield value, behind
+
+
+# -- edits ---------------------------------------------------------------------------------------------------
+
+
+def turn_input(graph: Graph, old: Value, source: str, target: str) -> None:
+    """The input comes in layout `target`; its readers get it as in the source model."""
+    perm = order(source, target)
+    new, builder = new_input(graph, old, old.dtype, permuted(old.shape, perm))
+    take_over(graph, old, builder(TRANSPOSE, new, perm=inverse(perm)), f"{new.name}_{source.lower()}")
+
+
+def turn_output(graph: Graph, old: Value, source: str, target: str) -> None:
+    """The output leaves in layout `target`."""
+    new_output(graph, old, TRANSPOSE, f"{old.name}_{source.lower()}", perm=order(source, target))
+
+
+# -- data types ----------------------------------------------------------------------------------------------
+
+
+def type_borders(graph: Graph, wanted: Borders) -> None:
+    """Data types of inputs and outputs, with casts to and from those that the graph computes with."""
+    for old in list(graph.inputs):
+        dtype = _border_type(graph, old, wanted)
+        if dtype is not old.dtype:
+            new, builder = new_input(graph, old, dtype, old.shape)
+            take_over(graph, old, builder(CAST, new, dtype=old.dtype), f"{new.name}_{old.dtype.label}")
+        graph.ports[old.name] = Port(dtype, old.shape)
+    for old in list(graph.outputs):
+        name, dtype = old.name, _border_type(graph, old, wanted)
+        if dtype is not old.dtype:
+            new_output(graph, old, CAST, f"{name}_{old.dtype.label}", dtype=dtype)
+        graph.ports[name] = Port(dtype, old.shape)
+
+
+def _border_type(graph: Graph, value: Value, wanted: Borders) -> DType:
+    source, asked = graph.ports[value.name].dtype, wanted.dtypes.get(value.name)
+    keep = value.name in wanted.keep_dtype
+    if asked is None:
+        keep = keep or (wanted.keep_int64 and source is DType.INT_64 and value.producer is None)
+        return source if keep else value.dtype
+    if keep and asked is not source:
+        raise UsageError(
+            f"'{value.name}' is {source.label} in the model: that cannot be kept and become {asked.label}"
+        )
+    return asked
