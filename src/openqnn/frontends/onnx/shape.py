@@ -44,8 +44,9 @@ def axes_of(t: Translation, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 @translates("Constant")
 def constant(
-    t: Translation, *, value: Array | None = None, sparse_value: Any = None, value_float: float | None = None,
-    value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
+    t: Translation, *, value: Array | None = None, sparse_value: Any = None,
+    value_float: float | None = None, value_floats: list[float] | None = None,
+    value_int: int | None = None, value_ints: list[int] | None = None,
     value_string: str | None = None, value_strings: Any = None,
 ) -> Value:  # fmt: skip
     if value_string is not None or value_strings is not None:
