@@ -108,7 +108,7 @@ def run_inspect(arguments: Namespace) -> int:
 
 
 def run_run(arguments: Namespace) -> int:
-    from openqnn.cli.arrays import output_path, read_inputs, write_array
+    from openqnn.cli.arrays import output_paths, read_inputs, write_array
     from openqnn.cli.report import print_results
     from openqnn.pipeline import Session, open_graph
 
@@ -117,8 +117,7 @@ def run_run(arguments: Namespace) -> int:
     inputs = read_inputs(graph, dict(io.inputs), fill=io.random)
     with Session(graph, io.backend, threads=io.threads) as session:
         results = session.run(inputs, io.outputs or None)
-    folder = Path(io.output_dir)
-    paths = {name: output_path(folder, name) for name in results}
+    paths = output_paths(Path(io.output_dir), results)
     for name, array in results.items():
         write_array(paths[name], array)
     print_results(results, paths)

@@ -9,9 +9,12 @@ import onnx
 
 from openqnn.errors import ModelError
 
+_DAMAGED = "the file may be damaged or truncated; export it again"
+
 
 def check_structure(graph: onnx.GraphProto) -> None:
-    """Raises when a name is given twice, or read and never given."""
+    """Raises when a name is no text, is given twice, or is read and never given."""
+    _readable(graph)
     for kind, names in (
         ("inputs", [i.name for i in graph.input]),
         ("weights", [i.name for i in graph.initializer]),
@@ -19,8 +22,23 @@ def check_structure(graph: onnx.GraphProto) -> None:
     ):
         _unique(kind, names)
     if not graph.output:
-        raise ModelError("the model has no outputs", hint="the file may be truncated; export it again")
+        raise ModelError("the model has no outputs", hint=_DAMAGED)
     _connected(graph)
+
+
+def _readable(graph: onnx.GraphProto) -> None:
+    """Protobuf hands over bytes where a name is not valid UTF-8: the file is damaged."""
+    for node in graph.node:
+        texts = (node.op_type, node.name, node.domain, *node.input, *node.output)
+        for text in (*texts, *(a.name for a in node.attribute)):
+            if not isinstance(text, str):
+                raise ModelError(f"a name in a node is not valid text: {text!r}", hint=_DAMAGED)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _readable(attribute.g)
+    for item in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        if not isinstance(item.name, str):
+            raise ModelError(f"the name of a tensor is not valid text: {item.name!r}", hint=_DAMAGED)
 
 
 def _unique(kind: str, names: Iterable[str]) -> None:

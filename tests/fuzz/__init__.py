@@ -1,0 +1,1 @@
+"""Random damage to real model files."""

@@ -1,0 +1,235 @@
+"""The Python API: what a session takes, gives and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import openqnn
+from openqnn import errors
+from openqnn.ir import DType, Graph
+from openqnn.qnn.library import find_library
+from tests.models.fetch import model_path
+from tests.models.samples import sample_inputs
+from tests.onnx_models import add_weight, model, relu, save, tensor
+
+X = np.asarray([[-1, 0, 1], [2, -3, 4]], np.float32)
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """x -> Neg -> middle -> Relu -> y"""
+    nodes = [helper.make_node("Neg", ["x"], ["middle"]), helper.make_node("Relu", ["middle"], ["y"])]
+    return openqnn.convert(model(nodes))
+
+
+def typed(dtype: int, op: str = "Add") -> Graph:
+    """y = x op x, in a type."""
+    infos = [[tensor(n, (2,), dtype)] for n in "xy"]
+    return openqnn.convert(model([helper.make_node(op, ["x", "x"], ["y"])], *infos))
+
+
+# --- running
+
+
+def test_a_session_gives_arrays_by_name(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        assert session.input_names == ["x"]
+        assert session.output_names == ["y"]
+        result = session.run({"x": X})
+    assert list(result) == ["y"]
+    assert result["y"].dtype == np.float32
+    assert np.array_equal(result["y"], np.maximum(-X, 0))
+
+
+def test_lists_and_views_are_taken_as_arrays(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        turned = np.asfortranarray(X)[::-1]
+        assert np.array_equal(session.run({"x": turned})["y"], np.maximum(-turned, 0))
+        assert np.array_equal(session.run({"x": X.tolist()})["y"], np.maximum(-X, 0))
+
+
+def test_a_session_opens_models_and_graph_files(tmp_path: Path) -> None:
+    path = save(relu(), tmp_path / "m.onnx")
+    openqnn.convert(path).save(tmp_path / "m.oqnn")
+    for source in (path, str(path), tmp_path / "m.oqnn"):
+        with openqnn.Session(source, threads=1) as session:
+            assert np.array_equal(session.run({"x": X})["y"], np.maximum(X, 0))
+
+
+def test_results_do_not_change_with_the_next_run(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        first = session.run({"x": X})["y"]
+        kept = first.copy()
+        session.run({"x": X * 7})
+    assert np.array_equal(first, kept)
+
+
+# --- intermediate tensors
+
+
+def test_intermediate_tensors_by_name(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        result = session.run({"x": X}, ["y", "middle"])
+        assert list(result) == ["y", "middle"]
+        assert np.array_equal(result["middle"], -X)
+        assert np.array_equal(session.run({"x": X}, ["middle"])["middle"], -X)
+
+
+def test_inputs_and_weights_can_be_asked_for() -> None:
+    with openqnn.Session(openqnn.convert(add_weight(np.ones((2, 3), np.float32)))) as session:
+        result = session.run({"x": X}, ["x", "w"])
+    assert np.array_equal(result["x"], X)
+    assert np.array_equal(result["w"], np.ones((2, 3)))
+
+
+def test_a_name_that_is_nearly_right_is_suggested(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        with pytest.raises(errors.InputError, match="no tensor 'midle'\n  hint: did you mean 'middle'"):
+            session.run({"x": X}, ["midle"])
+        with pytest.raises(errors.InputError, match="no tensor 'zzzzz'\n  hint: `openqnn inspect --text`"):
+            session.run({"x": X}, ["zzzzz"])
+
+
+# --- what does not fit
+
+
+def test_missing_and_unknown_inputs(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        with pytest.raises(errors.InputError, match="no array for input 'x'"):
+            session.run({})
+        with pytest.raises(errors.InputError, match="the graph has no input 'z'\n  hint: its inputs: 'x'"):
+            session.run({"x": X, "z": X})
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (3, 2), (6,), (1, 2, 3), ()])
+def test_wrong_shapes(graph: Graph, shape: tuple[int, ...]) -> None:
+    message = rf"input 'x' has shape \[{', '.join(map(str, shape))}\], the graph wants \[2, 3\]"
+    with openqnn.Session(graph) as session, pytest.raises(errors.InputError, match=message):
+        session.run({"x": np.zeros(shape, np.float32)})
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.bool_, np.complex64, np.object_, "U3", "datetime64[s]"])
+def test_wrong_types(graph: Graph, dtype: object) -> None:
+    with openqnn.Session(graph) as session, pytest.raises(errors.InputError, match="input 'x' is "):
+        session.run({"x": np.zeros((2, 3), dtype)})  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_floats_of_another_width_are_taken(graph: Graph, dtype: type) -> None:
+    with openqnn.Session(graph) as session:
+        result = session.run({"x": X.astype(dtype)})["y"]
+    assert result.dtype == np.float32 and np.array_equal(result, np.maximum(-X, 0))
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.UINT64])
+def test_integers_are_computed_in_32_bits_and_checked(dtype: int) -> None:
+    kind = helper.tensor_dtype_to_np_dtype(dtype)
+    graph = typed(dtype)
+    assert graph.inputs[0].dtype in (DType.INT_32, DType.UINT_32)
+    with openqnn.Session(graph) as session:
+        result = session.run({"x": np.asarray([3, 1 << 20], kind)})["y"]
+        assert result.dtype == kind and result.tolist() == [6, 1 << 21]
+        with pytest.raises(errors.InputError, match=r"input 'x' has values beyond u?int32"):
+            session.run({"x": np.asarray([0, 1 << 40], kind)})
+
+
+def test_doubles_come_back_as_doubles() -> None:
+    with openqnn.Session(typed(TensorProto.DOUBLE)) as session:
+        result = session.run({"x": np.asarray([1.5, -2.5])})["y"]
+    assert result.dtype == np.float64 and result.tolist() == [3, -5]
+
+
+def test_constants_beyond_32_bits_are_refused() -> None:
+    infos = [[tensor(n, (2,), TensorProto.INT64)] for n in "xy"]
+    big = onnx.numpy_helper.from_array(np.asarray([1 << 40, 1]), "w")
+    proto = model([helper.make_node("Add", ["x", "w"], ["y"], name="sum")], *infos, [big])
+    with pytest.raises(errors.UnsupportedError, match=r"1099511627776, beyond int32 \(at 'sum'\)"):
+        openqnn.convert(proto)
+
+
+def test_a_closed_session(graph: Graph) -> None:
+    with openqnn.Session(graph) as session:
+        pass
+    session.close()
+    for outputs in (None, ["middle"]):
+        with pytest.raises(errors.UsageError, match="the session is closed"):
+            session.run({"x": X}, outputs)
+
+
+def test_every_problem_of_a_user_is_one_of_ours(tmp_path: Path) -> None:
+    family = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
+    assert all(issubclass(e, errors.OpenQnnError | Warning) for e in family)
+    with pytest.raises(errors.ModelError, match="no such file"):
+        openqnn.load(tmp_path / "gone.oqnn")
+    with pytest.raises(errors.ModelError, match="no such file"):
+        openqnn.Session(tmp_path / "gone.onnx")
+    with pytest.raises(errors.UsageError, match="the model has no input 'z'"):
+        openqnn.convert(relu(), input_shapes={"z": (1,)})
+
+
+# --- check
+
+
+def test_check_reports_what_is_supported() -> None:
+    report = openqnn.check(model_path("mnist_conv"))
+    assert report.ok
+    assert report.supported["Conv"] == 2
+    assert not report.problems
+
+
+def test_check_goes_on_behind_problems() -> None:
+    nodes = [helper.make_node("Nope", ["x"], ["a"], name="n"), helper.make_node("Relu", ["x"], ["y"])]
+    report = openqnn.check(model([*nodes, helper.make_node("Relu", ["a"], ["b"])]))
+    assert [(p.op, p.node) for p in report.problems] == [("Nope", "n")]
+    assert dict(report.supported) == {"Relu": 1}
+
+
+def test_check_raises_what_is_no_matter_of_ops(tmp_path: Path) -> None:
+    with pytest.raises(errors.ModelError):
+        openqnn.check(tmp_path / "gone.onnx")
+    with pytest.raises(errors.DynamicShapeError, match="dynamic dimensions"):
+        openqnn.check(model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ("n", 3))]))
+
+
+# --- the vendor's library
+
+
+def _has_vendor() -> bool:
+    try:
+        return bool(find_library("libQnnCpu.so"))
+    except errors.LibraryError:
+        return False
+
+
+vendor = pytest.mark.skipif(not _has_vendor(), reason="Qualcomm's libraries are not installed")
+
+
+@vendor
+@pytest.mark.parametrize("name", ["mnist_conv", "mtcnn_onet"])
+def test_the_vendor_library_gives_the_same_numbers(name: str) -> None:
+    graph = openqnn.convert(
+        model_path(name), input_shapes={k: v.shape for k, v in sample_inputs(name).items()}
+    )
+    with openqnn.Session(graph) as ours, openqnn.Session(graph, backend="libQnnCpu.so") as theirs:
+        found, wanted = theirs.run(sample_inputs(name)), ours.run(sample_inputs(name))
+    assert list(found) == list(wanted)
+    for key, array in wanted.items():
+        assert (found[key].shape, found[key].dtype) == (array.shape, array.dtype)
+        np.testing.assert_allclose(found[key], array, rtol=1e-3, atol=1e-4 * np.abs(array).max())
+
+
+@vendor
+def test_the_vendor_library_gives_no_intermediate_tensors(graph: Graph) -> None:
+    refused = pytest.raises(errors.UsageError, match="on the built-in backend only")
+    with openqnn.Session(graph, backend="libQnnCpu.so") as session, refused:
+        session.run({"x": X}, ["middle"])
+
+
+def test_a_library_that_is_not_there(graph: Graph) -> None:
+    with pytest.raises(errors.LibraryError, match="libNothing"):
+        openqnn.Session(graph, backend="libNothing.so")
