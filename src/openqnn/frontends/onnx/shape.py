@@ -33,6 +33,8 @@ def wanted_shape(t: Translation, value: Value | None, what: str) -> tuple[int, .
 
 
 def axes_of(t: Translation, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    if len(axes) > rank:
+        t.refuse(f"axes {list(axes)[:8]} are more than a tensor of rank {rank} has")
     found = tuple(t.axis(int(a), rank) for a in axes)
     if len(set(found)) != len(found):
         t.refuse(f"axes {list(axes)} name an axis twice")

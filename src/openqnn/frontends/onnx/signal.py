@@ -47,16 +47,20 @@ def _dft(t: Translation, x: Value, length: int | None, axis: int, inverse: bool,
         t.refuse("the last axis holds real and imaginary parts, it cannot be transformed")
     size, parts = x.shape[axis], x.shape[-1]
     if onesided and inverse:
-        length = 2 * (size - 1) if length is None else length
+        length = _positive(t, 2 * (size - 1) if length is None else length)
         rows = min(size, length // 2 + 1)
         matrix = half_matrix(t, rows, length, parts)
     else:
-        length = size if length is None else length
+        length = _positive(t, size if length is None else length)
         rows, bins = min(size, length), length // 2 + 1 if onesided else length
-        matrix = dft_matrix(t, rows, length, bins, (parts, 2), inverse) if length > 0 else np.zeros(0)
-    if length < 1:
-        t.refuse(f"a transform of {length} samples")
+        matrix = dft_matrix(t, rows, length, bins, (parts, 2), inverse)
     return _applied(t, x, matrix, axis)
+
+
+def _positive(t: Translation, length: int) -> int:
+    if length < 1:
+        t.refuse(f"a transform of {length} samples has no result")
+    return length
 
 
 def _applied(t: Translation, x: Value, matrix: Array, axis: int) -> Value:
