@@ -16,17 +16,21 @@ import numpy as np
 from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, UsageError
 from openqnn.formats.container import is_container
 from openqnn.ir import Array, DType, Graph, Port, Value
-from openqnn.ir.store import load_graph
+from openqnn.ir.store import WRITERS, load_graph
 
 if TYPE_CHECKING:
     import onnx
 
+    from openqnn.formats.custom_io import Described
     from openqnn.frontends.onnx import Importer, Problem
     from openqnn.passes import Explain
     from openqnn.passes.io import Borders
     from openqnn.runtime.cpu import CpuExecutable
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
+DLC = ".dlc"
+VENDOR_FILES = (DLC, ".so")
+DLC_TIMEOUT = 600.0  # seconds
 LARGEST_TENSOR = 1 << 38  # bytes
 DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
 
@@ -140,6 +144,7 @@ class Report:
 
     supported: Mapping[str, int]
     problems: Sequence[Problem]
+    unused_inputs: Sequence[str] = ()
 
     @property
     def ok(self) -> bool:
@@ -152,29 +157,86 @@ def check(
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
+    outputs: Sequence[str] = (),
 ) -> Report:
     """A dry run: what is supported, what is not and why; nothing is written."""
     from openqnn.errors import UnsupportedError
 
-    importer = _importer(model, input_shapes, dims, batch)
+    importer = _importer(model, input_shapes, dims, batch, outputs)
     try:
         importer.run()
     except UnsupportedError as e:
         if not e.problems:
             raise
-    return Report(dict(importer.covered), tuple(importer.problems))
+    unused = [v.name for v in importer.graph.inputs if not v.users]
+    return Report(dict(importer.covered), tuple(importer.problems), () if importer.problems else unused)
 
 
-def load(path: str | os.PathLike[str]) -> Graph:
-    """A graph from an .oqnn file."""
+def describe_borders(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    outputs: Sequence[str] = (),
+) -> tuple[list[Described], list[Described]]:
+    """Inputs and outputs of a model: type, what the axes seem to mean, shape."""
+    from openqnn.formats.custom_io import Described
+    from openqnn.passes.io import describe_layout
+
+    graph = _importer(model, input_shapes, dims, batch, outputs).run()
+    found = [
+        [Described(v.name, graph.ports[v.name].dtype.label, describe_layout(v), v.shape) for v in values]
+        for values in (graph.inputs, graph.outputs)
+    ]
+    return found[0], found[1]
+
+
+def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
+    """A graph from an .oqnn file, a DLC or a model library; `graph` chooses one where there are several."""
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
-    return load_graph(path)
+    if Path(path).suffix not in VENDOR_FILES:
+        return load_graph(path)
+    from openqnn.emit.read import graph_of
+    from openqnn.qnn.remote import read_dlc, read_model_library
+
+    nets = (read_dlc if Path(path).suffix == DLC else read_model_library)(path)
+    names = [net.name for net in nets]
+    if len(nets) > 1 and not graph:
+        raise UsageError(f"{path} holds several graphs", hint=f"name one: {', '.join(names)}")
+    chosen = next((net for net in nets if graph in ("", net.name)), None)
+    if chosen is None:
+        raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {', '.join(names) or 'none'}")
+    return graph_of(chosen)
+
+
+def save_dlc(
+    graph: Graph,
+    path: str | os.PathLike[str],
+    *,
+    package: str = "",
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Writes a DLC file, which appears whole or not at all. `package` is the op package of every node."""
+    from openqnn.emit import lower
+    from openqnn.emit.compose import with_package
+    from openqnn.formats.dlc_metadata import add_metadata
+    from openqnn.formats.files import replacing_path
+    from openqnn.qnn.remote import write_dlc
+
+    net = lower(graph)
+    with replacing_path(path) as temporary:
+        write_dlc([with_package(net, package) if package else net], temporary, timeout=DLC_TIMEOUT)
+        add_metadata(temporary, metadata or {})
+
+
+WRITERS[DLC] = save_dlc
 
 
 def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
-    """A graph from an .oqnn file, or by converting a model."""
-    if not is_container(path):
+    """A graph from a file that holds one, or by converting a model."""
+    if not is_container(path) and Path(path).suffix not in VENDOR_FILES:
         return convert(path, **settings)
     given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch")]
     if given:
@@ -293,7 +355,6 @@ class _VendorExecutable:
         from openqnn.qnn.isolated import Worker
         from openqnn.qnn.library import find_library
 
-        self._graph = graph
         self._library = find_library(library)
         self._net = lower(graph)
         self._worker = Worker()

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from openqnn.cli import commands
@@ -35,18 +35,22 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
+    return execute(lambda: arguments.run(arguments))
+
+
+def execute(command: Callable[[], int]) -> int:
+    """The exit code of a command, with its warnings and whatever stops it in our form."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "always", OpenQnnWarning
-        )  # also under -W error: a warning never stops a command
+        # also under -W error: a warning never stops a command
+        warnings.simplefilter("always", OpenQnnWarning)
         warnings.showwarning = _show_warning
-        return _run(arguments)
+        return _run(command)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(command: Callable[[], int]) -> int:
     """The command's exit code; whatever stops it is said in one message."""
     try:
-        code = arguments.run(arguments)
+        code = command()
         sys.stdout.flush()
         return code
     except UsageError as e:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -24,32 +23,6 @@ def _console(file: TextIO | None = None) -> Console:
     """Tables keep their width when the output is a file or a pipe."""
     target = file or sys.stdout
     return Console(file=target, width=None if target.isatty() else 160, soft_wrap=False, highlight=False)
-
-
-class Stages:
-    """A progress bar on stderr for people; silent when nobody watches."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
-        self._progress = Progress(
-            *columns, console=console, transient=True, disable=quiet or not console.is_terminal
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> Stages:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def update(self, stage: str, done: int, total: int) -> None:
-        if self._progress.disable:
-            return
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=total)
-        self._progress.update(self._tasks[stage], completed=done)
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -75,6 +48,20 @@ def print_check(report: Report) -> None:
         f"\n{good} nodes supported, {bad} not."
         + ("" if report.ok else " What reads the results of these is judged as far as types and shapes are known.")
     )
+
+
+def print_unused(report: Report) -> None:
+    if report.unused_inputs:
+        _console().print(f"inputs that nothing reads: {escape(', '.join(report.unused_inputs))}")
+
+
+def print_problems(report: Report) -> None:
+    """Message by message, each with the place and what to do."""
+    console = _console()
+    for p in report.problems:
+        hint = f"\n  hint: {escape(p.hint)}" if p.hint else ""
+        console.print(f"{escape(p.op)} '{escape(p.node)}': {escape(p.reason)}{hint}")
+    console.print(f"{sum(report.supported.values())} nodes supported, {len(report.problems)} not.")
 
 
 def print_summary(summary: Summary) -> None:

@@ -6,33 +6,78 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
 from openqnn.errors import OutputError
+
+# Files that are complete and wait for others to be so too; None when each takes its place at once.
+_WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", default=None)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
     """A temporary file beside `path` that takes its place when the block ends well, and disappears
     otherwise."""
+    with replacing_path(path) as temporary, temporary.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
+    """The same by name, for writers that open files themselves."""
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(handle)
     except OSError as e:
         raise OutputError(f"{target}: cannot be written: {e.strerror or e}") from e
-    temporary = Path(name)
+    temporary, waiting = Path(name), _WAITING.get()
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
+        yield temporary
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        if waiting is None:
+            os.replace(temporary, target)
     except OSError as e:
+        _remove(temporary)
         raise OutputError(f"{target}: cannot be written: {e.strerror or e}", hint="is the disk full?") from e
+    except BaseException:
+        _remove(temporary)
+        raise
+    if waiting is not None:
+        waiting.append((temporary, target))
+
+
+def _remove(temporary: Path) -> None:
+    with suppress(FileNotFoundError):
+        temporary.unlink()
+
+
+@contextmanager
+def together() -> Generator[None]:
+    """The files that are written inside appear when the whole block ends well, all of them or none."""
+    waiting: list[tuple[Path, Path]] = []
+    token = _WAITING.set(waiting)
+    try:
+        yield
+        _move(waiting)
     finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        _WAITING.reset(token)
+        for temporary, _ in waiting:
+            _remove(temporary)
+
+
+def _move(waiting: list[tuple[Path, Path]]) -> None:
+    blocked = next((target for _, target in waiting if target.is_dir()), None)
+    if blocked is not None:
+        raise OutputError(f"{blocked}: cannot be written: it is a directory")
+    for temporary, target in waiting:
+        try:
+            os.replace(temporary, target)
+        except OSError as e:
+            raise OutputError(f"{target}: cannot be written: {e.strerror or e}") from e
 
 
 def _umask() -> int:

@@ -280,7 +280,7 @@ class Graph:
         self._nodes = done
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph and its constants to an .oqnn file; `openqnn.load` reads it back."""
+        """Writes the graph and its constants to an .oqnn or .dlc file; `openqnn.load` reads it back."""
         from openqnn.ir.store import save_graph  # the store reads graphs; a graph only borrows it
 
         save_graph(self, path)

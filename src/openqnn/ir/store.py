@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 from openqnn.errors import ModelError
 from openqnn.formats.container import read_container, write_container
 from openqnn.ir.graph import Graph
 from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
 
+# Writers of other files by suffix. They are above the IR, which cannot name them: they add themselves.
+WRITERS: dict[str, Callable[[Graph, str | os.PathLike[str]], None]] = {}
+
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Writes a graph with its constants; the file appears whole or not at all."""
+    if Path(path).suffix in WRITERS:
+        WRITERS[Path(path).suffix](graph, path)
+        return
     large = {v.name: v.data for v in graph.constants() if v.data is not None and v.size > INLINE_ELEMENTS}
     write_container(path, print_graph(graph), large)
 

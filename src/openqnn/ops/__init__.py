@@ -19,7 +19,7 @@ from openqnn.ops import (
     rnn,
     shape,
 )
-from openqnn.ops.build import Builder, infer_outputs, schema_of
+from openqnn.ops.build import Builder, complete, infer_outputs, plain, schema_of
 from openqnn.ops.schema import OPS, Moves, OpSchema, Role
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Role",
     "attention",
     "blocks",
+    "complete",
     "conv",
     "detection",
     "elementwise",
@@ -39,6 +40,7 @@ __all__ = [
     "matmul",
     "misc",
     "norm",
+    "plain",
     "pool",
     "proposals",
     "quant",

@@ -141,13 +141,15 @@ def _is_image_input(value: Value) -> bool:
     """Whether a layout-bound op reads the input channel-last, perhaps behind ops that may move along."""
     if value.rank not in CHANNEL_FIRST:
         return False
+    clear = not is_view(value.shape, _last(value.rank))  # else axes of size 1 hide which one is the channel
     waiting, seen = [(value, _last(value.rank))], {value}
     while waiting:
         at, perm = waiting.pop()
         for user in dict.fromkeys(at.users):
             turn = permutation_of(user)
             if turn is not None:
-                if _same_turn(at, turn, perm) and any(_is_bound(u, user.out) for u in user.out.users):
+                bound = any(_is_bound(u, user.out) for u in user.out.users)
+                if bound and _same_turn(at, turn, perm) and (clear or user.out.shape[-1] == value.shape[1]):
                     return True
                 continue
             moved = move(user, perm) if travels(user, user.inputs.index(at)) else None

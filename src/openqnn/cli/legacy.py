@@ -1,0 +1,114 @@
+"""The tools under the names that QNN users know: each is a list of option groups and a command."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openqnn.cli import converters
+from openqnn.cli.main import execute
+from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
+from openqnn.options.field import add_options, options_of
+from openqnn.options.model_lib import ModelLib
+from openqnn.options.packages import Checker, Packages, QairtPackages
+from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
+from openqnn.options.quantizer import LegacyQuantizer, QairtQuantizer
+
+HELP_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A command line of its own. `run` gets the parsed arguments and the line that results record."""
+
+    name: str
+    doc: str
+    usage: str
+    groups: tuple[type[Any], ...]
+    run: Callable[[Namespace, str], int]
+
+
+TOOLS = (
+    Tool(
+        "qnn-onnx-converter",
+        "Convert an ONNX model to QNN: C++ source, weights, and a description for viewers. Images become "
+        "channel-last unless --preserve_io or --custom_io say otherwise.",
+        "-i MODEL [-o MODEL.cpp] [options]",
+        (
+            ConverterSource, ConverterIo, ConverterSteps, ConverterOutput,
+            LegacyQuantizer, Packages, Checker,
+        ),
+        converters.run_onnx_converter,
+    ),
+    Tool(
+        "qairt-converter",
+        "Convert a model to a DLC file. Layouts stay as they are in the source model.",
+        "-i MODEL [-o MODEL.dlc] [options]",
+        (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages),
+        converters.run_qairt_converter,
+    ),
+    Tool(
+        "qnn-model-lib-generator",
+        "Compile what qnn-onnx-converter wrote into libraries that applications load.",
+        "-c MODEL.cpp [-b MODEL.bin] [options]",
+        (ModelLib,),
+        converters.run_model_lib_generator,
+    ),
+)  # fmt: skip
+
+
+class _Help(argparse.HelpFormatter):
+    """The same help on every Python: newer ones name the value of an option once, older ones each time."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH, max_help_position=34)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, action.dest.upper())
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+def tool_named(name: str) -> Tool:
+    return next(t for t in TOOLS if t.name == name)
+
+
+def tool_parser(tool: Tool) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        tool.name, f"{tool.name} {tool.usage}", tool.doc, formatter_class=_Help, allow_abbrev=False
+    )
+    for group in tool.groups:
+        add_options(made, group)
+    return made
+
+
+def recorded(tool: Tool, arguments: Namespace) -> str:
+    """The command line as results keep it: every argument in alphabetical order, defaults too."""
+    names = sorted(name for group in tool.groups for name, _ in options_of(group))
+    repeating = {name for group in tool.groups for name, o in options_of(group) if o.repeats}
+    values = {name: getattr(arguments, name) for name in names}
+    shown = {n: [] if v is None and n in repeating else v for n, v in values.items()}
+    return "; ".join([tool.name, *(f"{n}={None if v == '' else v}" for n, v in shown.items())])
+
+
+def run_tool(name: str, argv: Sequence[str] | None = None) -> int:
+    """Exit codes as everywhere: 0 done, 1 the user's problem, 2 usage, 3 ours."""
+    tool = tool_named(name)
+    arguments = tool_parser(tool).parse_args(argv)
+    return execute(lambda: tool.run(arguments, recorded(tool, arguments)))
+
+
+def qnn_onnx_converter() -> int:
+    return run_tool("qnn-onnx-converter")
+
+
+def qairt_converter() -> int:
+    return run_tool("qairt-converter")
+
+
+def qnn_model_lib_generator() -> int:
+    return run_tool("qnn-model-lib-generator")

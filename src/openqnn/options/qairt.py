@@ -1,0 +1,130 @@
+"""Options of qairt-converter, under the names that its users know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from openqnn.options import rows
+from openqnn.options.converter import FLOAT_WIDTHS
+from openqnn.options.field import option, refused
+from openqnn.options.source import positive
+
+ONLY_ONNX = "it is for {} models, and only ONNX models can be converted in this version"
+
+
+@dataclass(frozen=True)
+class QairtSource:
+    """The source model."""
+
+    input_network: str = option(
+        "", "--input_network", "-i", metavar="FILE", required=True,
+        help="the model to convert; its suffix tells the framework (.onnx)",
+    )  # fmt: skip
+    input_dim: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        (), "--desired_input_shape", "-d", metavar=("NAME", "DIMS"), nargs=2, repeat=True,
+        row=rows.named_dims,
+        help="shape of an input: data 1,3,224,224",
+    )  # fmt: skip
+    out_names: tuple[str, ...] = option(
+        (), "--out_tensor_node", "--out_tensor_name", metavar="NAME", repeat=True,
+        help="end the graph at this tensor of the model; repeat for several",
+    )  # fmt: skip
+    input_dtype: tuple[tuple[str, str], ...] = option(
+        (), "--source_model_input_datatype", metavar=("NAME", "TYPE"), nargs=2, repeat=True,
+        row=rows.named_choice(rows.DATA_TYPES),
+        help="data type of an input of the graph; a cast turns it into the model's own",
+    )  # fmt: skip
+    input_layout: tuple[tuple[str, str], ...] = option(
+        (), "--source_model_input_layout", "-l", metavar=("NAME", "LAYOUT"), nargs=2, repeat=True,
+        row=rows.named_choice(rows.LAYOUTS),
+        help=f"what the axes of an input mean in the source model: {', '.join(rows.LAYOUTS)}",
+    )  # fmt: skip
+    input_encoding: tuple[tuple[str, str, str], ...] = option(
+        (), "--desired_input_color_encoding", "--input_color_encoding", "-e", metavar="WORD", nargs="+",
+        repeat=True, row=rows.named_encoding,
+        help="NAME IN [OUT]: the application gives colours as IN, the model expects OUT (default bgr); "
+        f"one of {', '.join(rows.ENCODINGS)}",
+    )  # fmt: skip
+    io_config: str = option(
+        "", "--io_config", metavar="YAML",
+        help="a file about inputs and outputs; what the command line says counts more",
+    )  # fmt: skip
+    dump_io_config_template: str = option(
+        "", "--dump_io_config_template", metavar="YAML",
+        help="write a file for --io_config that describes the model as it is, and stop",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QairtOutput:
+    """The conversion and its result."""
+
+    dry_run: str | None = option(
+        None, "--dry_run", metavar="info|debug", nargs="?", const="info", choices=("info", "debug"),
+        help="only tell what is supported and what is not: as a table, or (debug) message by message",
+    )  # fmt: skip
+    debug: int | None = option(
+        None, "--debug", metavar="LEVEL", nargs="?", const=1, parse=int,
+        help="tell on stderr what every pass did and declined to do",
+    )  # fmt: skip
+    output_path: str = option(
+        "", "--output_path", "-o", metavar="FILE", help="model.dlc (default: beside the source model)"
+    )
+    copyright_file: str = option(
+        "", "--copyright_file", metavar="FILE", help="a text to keep in the DLC's metadata"
+    )
+    float_bitwidth: int = option(
+        32, "--float_bitwidth", metavar="BITS", parse=int, choices=FLOAT_WIDTHS,
+        help="width of floats, in weights and activations: 32 or 16",
+    )  # fmt: skip
+    float_bias_bitwidth: int | None = option(
+        None, "--float_bias_bitwidth", metavar="BITS", parse=int, choices=FLOAT_WIDTHS,
+        help="width of floats in biases: 32 or 16 (default: as --float_bitwidth)",
+    )  # fmt: skip
+    model_version: str = option(
+        "", "--model_version", metavar="TEXT", help="up to 64 ASCII characters to know the model by"
+    )
+
+
+@dataclass(frozen=True)
+class QairtOnnx:
+    """ONNX models."""
+
+    no_simplification: bool = option(
+        False, "--onnx_no_simplification",
+        help="do not fold constants and do not merge or remove nodes that add nothing",
+    )  # fmt: skip
+    batch: int | None = option(
+        None, "--onnx_batch", metavar="N", parse=positive, help="first dimension of every input"
+    )
+    define_symbol: tuple[tuple[str, int], ...] = option(
+        (), "--onnx_define_symbol", metavar=("SYMBOL", "N"), nargs=2, repeat=True, row=rows.named_number,
+        help="size of a symbolic dimension wherever it appears",
+    )  # fmt: skip
+
+
+def _other(framework: str, *names: str, help: str, metavar: str = "") -> Any:
+    return refused(*names, why=ONLY_ONNX.format(framework), help=help, metavar=metavar)
+
+
+@dataclass(frozen=True)
+class QairtOthers:
+    """Models of other frameworks."""
+
+    tf_no_optimization: None = _other("TensorFlow", "--tf_no_optimization", help="do not optimise the graph")
+    tf_show_unconsumed_nodes: None = _other(
+        "TensorFlow", "--tf_show_unconsumed_nodes", help="list nodes that nothing reads"
+    )
+    tf_saved_model_tag: None = _other(
+        "TensorFlow", "--tf_saved_model_tag", metavar="TAG", help="which MetaGraph of a SavedModel"
+    )
+    tf_saved_model_signature_key: None = _other(
+        "TensorFlow", "--tf_saved_model_signature_key", metavar="KEY", help="which signature of a SavedModel"
+    )
+    tf_validate_models: None = _other(
+        "TensorFlow", "--tf_validate_models", help="compare the optimised graph with the original"
+    )
+    tflite_signature_name: None = _other(
+        "TFLite", "--tflite_signature_name", metavar="NAME", help="which signature to convert"
+    )
