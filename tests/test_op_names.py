@@ -1,4 +1,4 @@
-"""In how many places one op is named: its declaration, its line in a frontend, its cases, a pass that is about it.
+"""How often one op is named: its declaration, its line in a frontend, its cases, a pass that is about it.
 
 Compositions are written in ops too, so basic ones stand in several translators. That surplus may only fall.
 """

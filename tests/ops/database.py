@@ -2,11 +2,10 @@
 
     case("Conv2d", f(1, 8, 8, 3), w(3, 3, 3, 4), w(4), stride=(1, 1), pad_amount=((1, 1), (1, 1)))
 
-`f` is a random float input, `w` a random static float, `i` random integers below a limit, `const` a given static array,
-`given` a given run-time array, None an optional operand that is left out. Keywords beyond the op's parameters:
-`shape`/`shapes`, `dtype`/`dtypes` declare outputs that the op cannot infer; `encodings` maps operand index or "out" to an
-Encoding (with `types` for its fixed-point DType); `xfail` says how the vendor's library differs; `expect` is a numpy
-function of the inputs that is the judge where the vendor cannot be.
+`f` is a random float input, `w` a random static float, `i` random integers below a limit, `const` a given
+static array, `given` a given run-time array, None an optional operand that is left out. Keywords beyond the
+op's parameters: `shape`/`shapes`, `dtype`/`dtypes` declare outputs that the op cannot infer; `encoding` is
+that of output 0; `fixed` gives an operand one; `xfail` says how the vendor's library differs; `expect` is a numpy function of the inputs that is the judge where the vendor cannot be.
 """
 
 from __future__ import annotations

@@ -33,7 +33,9 @@ def build(case: Case) -> tuple[Graph, dict[str, np.ndarray]]:
     graph = Graph(case.op.lower())
     builder = Builder(graph, source=f"case {case.id}")
     arrays: dict[str, np.ndarray] = {}
-    operands = [None if g is None else _operand(graph, g, f"in{i}", arrays) for i, g in enumerate(case.operands)]
+    operands = [
+        None if g is None else _operand(graph, g, f"in{i}", arrays) for i, g in enumerate(case.operands)
+    ]
     for value in builder.many(case.op, *operands, name="out", **case.declare, **case.params):
         graph.add_output(value)
     return graph, arrays
@@ -59,4 +61,6 @@ def close(got: np.ndarray, want: np.ndarray, tolerance: float) -> None:
         return
     finite = want[np.isfinite(want)]
     scale = max(1.0, float(np.abs(finite).max(initial=0)))
-    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=tolerance * scale)
+    np.testing.assert_allclose(
+        got.astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=tolerance * scale
+    )

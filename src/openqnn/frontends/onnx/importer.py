@@ -158,7 +158,8 @@ class Importer:
     def _behind_refused(self, node: onnx.NodeProto) -> None:
         """Its inputs are not known; that it has no equivalent at all can be said all the same."""
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if registry.find(domain, node.op_type, self.t.opset) or functions.has_body(node, domain, self.t.opset):
+        opset = self.t.opset
+        if registry.find(domain, node.op_type, opset) or functions.has_body(node, domain, opset):
             self._assume(node)
         else:
             self._problem(node, f"{node.op_type} has no QNN equivalent")

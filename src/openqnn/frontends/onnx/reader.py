@@ -19,7 +19,7 @@ from openqnn.frontends.onnx.wire import split_model
 from openqnn.ir import Array
 
 _SIGNATURES = [
-    (b"OQNN", 0, "an OpenQNN graph, which is converted already: `openqnn run` and `inspect` take it as it is"),
+    (b"OQNN", 0, "an OpenQNN graph, converted already: `openqnn run` and `inspect` take it as it is"),
     (b"\x89HDF", 0, "an HDF5 (Keras) file"),
     (b"PK\x03\x04", 0, "a ZIP archive (a PyTorch or DLC file?)"),
     (b"TFL3", 4, "a TFLite model"),
