@@ -355,6 +355,7 @@ class _VendorExecutable:
         from openqnn.qnn.isolated import Worker
         from openqnn.qnn.library import find_library
 
+        self._graph = graph
         self._library = find_library(library)
         self._net = lower(graph)
         self._worker = Worker()
