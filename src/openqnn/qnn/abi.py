@@ -34,7 +34,7 @@ MEMORY_RAW = 0
 
 CONFIG_CUSTOM = 0
 CONTEXT_QUEUE_DEPTH = 4
-GRAPH_PROFILE_HANDLE = 4
+PROFILE_OPTRACE = 2
 HTP_DEVICE_SOC, HTP_DEVICE_ARCH, HTP_DEVICE_SIGNED_PD = 0, 1, 2
 HTP_GRAPH_OPTIMIZATION, HTP_GRAPH_PRECISION = 1, 2
 PRECISION_FLOAT32, PRECISION_FLOAT16 = 0, 1
@@ -237,6 +237,21 @@ class EventData(c.Structure):
     ]
 
 
+class ExtendedEventData(c.Structure):
+    """One profiling event with a value of any type, or with an object's pointer, size and name."""
+
+    _fields_ = [
+        ("version", c.c_uint32),
+        ("padding", c.c_uint32),
+        ("type", c.c_uint32),
+        ("unit", c.c_uint32),
+        ("value", Scalar),
+        ("object_name", c.c_char_p),
+        ("timestamp", c.c_uint64),
+        ("identifier", c.c_char_p),
+    ]
+
+
 class OperationName(c.Structure):
     _fields_ = [("package", c.c_char_p), ("name", c.c_char_p), ("target", c.c_char_p)]
 
@@ -338,6 +353,7 @@ _SIZES: tuple[tuple[type[c.Structure], int], ...] = (
     (QueueDepthConfig, 16),
     (IrSerialization, 24),
     (EventData, 24),
+    (ExtendedEventData, 56),
 )
 for _struct, _size in _SIZES:
     assert c.sizeof(_struct) == _size, f"{_struct.__name__} is {c.sizeof(_struct)} bytes, QNN has {_size}"

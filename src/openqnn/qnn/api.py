@@ -48,6 +48,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "profileGetEvents": (_P, _P, _P),
     "profileGetSubEvents": (_U64, _P, _P),
     "profileGetEventData": (_U64, _P),
+    "profileGetExtendedEventData": (_U64, _P),
     "profileFree": (_P,),
     "deviceCreate": (_P, _P, _P),
     "deviceFree": (_P,),

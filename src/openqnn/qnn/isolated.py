@@ -13,23 +13,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 from openqnn.errors import BackendError, UsageError
 from openqnn.qnn import capture
 from openqnn.qnn.library import find_library
-from openqnn.qnn.messages import Answer, Done, Failed, Job, Step
+from openqnn.qnn.messages import Answer, Done, Failed, Job, Partial, Step
 from openqnn.qnn.net import Array, Net
+from openqnn.qnn.options import DeviceOptions
 
 DEFAULT_TIMEOUT = 60.0
 _LAST_WORDS = 8
+
+Name: TypeAlias = str | PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Worker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: _Child | None = None
+        self._folder: Path | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -64,22 +68,25 @@ class Worker:
         self,
         net: Net,
         inputs: Mapping[str, Array],
-        library: str | PathLike[str] = "cpu",
+        library: Name = "cpu",
         *,
         soc: int | None = None,
         validate: bool = True,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> dict[str, Array]:
         """Compose, finalize and execute a graph; gives its outputs."""
-        job = Job(net, dict(inputs), str(find_library(library)), soc, validate)
-        return self._submit(job, timeout).outputs
+        ran = self.call(
+            "run_net", library, timeout,
+            net=net, inputs=[dict(inputs)], device=_device(soc), validate=validate,
+        )  # fmt: skip
+        return ran.outputs[0]
 
     def measure(
         self,
         net: Net,
         inputs: Mapping[str, Array],
         repeat: int,
-        library: str | PathLike[str] = "cpu",
+        library: Name = "cpu",
         *,
         soc: int | None = None,
         timeout: float = DEFAULT_TIMEOUT,
@@ -87,33 +94,51 @@ class Worker:
         """The same with `repeat` further inferences, measured inside the child."""
         if repeat < 1:
             raise UsageError(f"repeat must be at least 1, not {repeat}")
-        done = self._submit(Job(net, dict(inputs), str(find_library(library)), soc, repeat=repeat), timeout)
-        return Timing(done.outputs, done.seconds)
+        ran = self.call(
+            "run_net", library, timeout,
+            net=net, inputs=[dict(inputs)], device=_device(soc), repeat=repeat,
+        )  # fmt: skip
+        return Timing(ran.outputs[0], ran.seconds)
+
+    def call(
+        self,
+        task: str,
+        library: Name,
+        timeout: float = DEFAULT_TIMEOUT,
+        on_partial: Callable[[Any], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """A function of `openqnn.qnn.tasks` in the child; `openqnn.qnn.remote` has them with their types."""
+        path = find_library(library)
+        if self._folder not in (None, path.parent):
+            self.close()  # libraries of two versions get in each other's way
+        self._folder = path.parent
+        return self._submit(Job(task, path.name, {**arguments, "library": str(path)}), timeout, on_partial)
 
     def close(self) -> None:
         """End the child; the next graph would start another."""
         with self._lock:
             self._end_child()
 
-    def _submit(self, job: Job, timeout: float) -> Done:
+    def _submit(self, job: Job, timeout: float, on_partial: Callable[[Any], None] | None) -> Any:
         with self._lock:
             try:
-                answer = self._ask(job, timeout)
+                answer = self._ask(job, timeout, on_partial or _ignore)
             except BaseException:  # an interrupt also leaves the child in the middle of a job
                 self._end_child()
                 raise
         if isinstance(answer, Failed):
             raise answer.kind(answer.message, hint=answer.hint)
-        return answer
+        return answer.value
 
-    def _ask(self, job: Job, timeout: float) -> Done | Failed:
+    def _ask(self, job: Job, timeout: float, on_partial: Callable[[Any], None]) -> Done | Failed:
         if self._child is not None:
             try:
-                return self._child.answer(job, timeout)
+                return self._child.answer(job, timeout, on_partial)
             except _DiedIdleError:
                 self._end_child()
         self._child = _Child()
-        return self._child.answer(job, timeout)
+        return self._child.answer(job, timeout, on_partial)
 
     def _end_child(self) -> None:
         child, self._child = self._child, None
@@ -131,7 +156,7 @@ def run_isolated(
     validate: bool = True,
 ) -> dict[str, Array]:
     """Run a graph in the process's shared worker."""
-    return _shared_worker().run(net, inputs, library, soc=soc, validate=validate, timeout=timeout)
+    return shared_worker().run(net, inputs, library, soc=soc, validate=validate, timeout=timeout)
 
 
 def measure_isolated(
@@ -144,11 +169,12 @@ def measure_isolated(
     soc: int | None = None,
 ) -> Timing:
     """Measure a graph in the process's shared worker."""
-    return _shared_worker().measure(net, inputs, repeat, library, soc=soc, timeout=timeout)
+    return shared_worker().measure(net, inputs, repeat, library, soc=soc, timeout=timeout)
 
 
 @cache
-def _shared_worker() -> Worker:
+def shared_worker() -> Worker:
+    """One worker for all who have no reason for their own."""
     worker = Worker()
     atexit.register(worker.close)
     return worker
@@ -173,7 +199,7 @@ class _Child:
     def pid(self) -> int:
         return self._process.pid
 
-    def answer(self, job: Job, timeout: float) -> Done | Failed:
+    def answer(self, job: Job, timeout: float, on_partial: Callable[[Any], None]) -> Done | Failed:
         """Hand over a job and wait; a child that dies or stays silent makes an error."""
         step = ""
         deadline = time.monotonic() + timeout
@@ -182,16 +208,20 @@ class _Child:
             self._connection.send(job)
             while self._connection.poll(max(0.0, deadline - time.monotonic())):
                 message: Answer = self._connection.recv()
-                if not isinstance(message, Step):
+                if isinstance(message, Step):
+                    step = message.text
+                elif isinstance(message, Partial):
+                    on_partial(message.value)
+                else:
                     self._has_served = True
                     return message
-                step = message.text
         except (EOFError, ConnectionError):
             if self._has_served and not step:
                 raise _DiedIdleError from None
             raise self._crash(job, step) from None
+        last = f"last step: {step or 'start'}{self._last_words()}"
         raise BackendError(
-            f"{_name(job)} gave no answer in {timeout:g} s; last step: {step or 'start'}{self._last_words()}",
+            f"{job.subject} gave no answer in {timeout:g} s; {last}",
             hint="allow more time, or check the node's parameters: some combinations make the library hang",
         )
 
@@ -218,7 +248,7 @@ class _Child:
     def _crash(self, job: Job, step: str) -> BackendError:
         end = _describe_exit(self._process.wait())
         return BackendError(
-            f"{_name(job)} crashed ({end}); last step: {step or 'start'}{self._last_words()}",
+            f"{job.subject} crashed ({end}); last step: {step or 'start'}{self._last_words()}",
             hint="check the node's inputs and parameters: the library does not survive some combinations",
         )
 
@@ -227,8 +257,12 @@ class _Child:
         return "".join(f"\n  log: {line}" for line in lines[-_LAST_WORDS:] if line.strip())
 
 
-def _name(job: Job) -> str:
-    return Path(job.library).name
+def _device(soc: int | None) -> DeviceOptions | None:
+    return None if soc is None else DeviceOptions(soc)
+
+
+def _ignore(value: Any) -> None:
+    del value
 
 
 def _describe_exit(code: int) -> str:

@@ -5,23 +5,19 @@ A module of its own, since records of the module that Python runs as `__main__` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from openqnn.errors import OpenQnnError
-from openqnn.qnn.net import Array, Net
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Run a graph; `repeat` above zero measures instead, over so many inferences."""
+    """A function of `openqnn.qnn.tasks` and its arguments; `subject` is whom a crash is put down to."""
 
-    net: Net
-    inputs: dict[str, Array]
-    library: str
-    soc: int | None = None
-    validate: bool = True
-    repeat: int = 0
+    task: str
+    subject: str
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +28,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """A part of the answer that is worth having even if the rest never comes."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
-    outputs: dict[str, Array]
-    seconds: float = 0.0
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +48,4 @@ class Failed:
     hint: str
 
 
-Answer: TypeAlias = Step | Done | Failed
+Answer: TypeAlias = Step | Partial | Done | Failed

@@ -13,39 +13,29 @@ import time
 from multiprocessing.connection import Connection
 
 from openqnn.errors import OpenQnnError
-from openqnn.qnn.messages import Done, Failed, Job, Step
-from openqnn.qnn.session import VendorSession
+from openqnn.qnn import tasks
+from openqnn.qnn.messages import Done, Failed, Job, Partial, Step
 
 
 def serve(connection: Connection) -> None:
     """Answer jobs until the parent hangs up."""
+    reporter = tasks.Reporter(
+        step=lambda text: connection.send(Step(text)),
+        partial=lambda value: connection.send(Partial(value)),
+    )
     while True:
         try:
             job: Job = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(job, connection))
+        connection.send(_answer(job, reporter))
 
 
-def _answer(job: Job, connection: Connection) -> Done | Failed:
+def _answer(job: Job, reporter: tasks.Reporter) -> Done | Failed:
     try:
-        return _run(job, connection)
+        return Done(getattr(tasks, job.task)(reporter, **job.arguments))
     except OpenQnnError as error:
         return Failed(type(error), error.message, error.hint)
-
-
-def _run(job: Job, connection: Connection) -> Done:
-    def progress(step: str) -> None:
-        connection.send(Step(step))
-
-    # Nothing to capture: this process's stdout and stderr are not the user's.
-    with VendorSession(job.library, job.soc, capture=False, progress=progress) as session:
-        session.api.log.echo = sys.stderr.fileno()
-        session.compose(job.net, job.validate)
-        session.finalize()
-        outputs = session.execute(job.inputs)
-        seconds = session.execute_many(job.inputs, job.repeat) if job.repeat else 0.0
-    return Done(outputs, seconds)
 
 
 def _leave_with(parent: int) -> None:

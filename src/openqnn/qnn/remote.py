@@ -1,0 +1,199 @@
+"""The whole binding in a child process: everything risky, with a crash or a hang turned into an error.
+
+Paths and plain records in, plain records out. Each function takes a `Worker`, or uses the shared one.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+from openqnn.errors import BackendError, ModelError, OutputError
+from openqnn.qnn.isolated import DEFAULT_TIMEOUT, Name, Worker, shared_worker
+from openqnn.qnn.library import find_library
+from openqnn.qnn.net import Array, Net
+from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
+from openqnn.qnn.profile import Level
+from openqnn.qnn.system import ContextInfo
+from openqnn.qnn.tasks import Ran
+
+
+def profile_net(
+    net: Net,
+    inputs: Sequence[Mapping[str, Array]],
+    library: Name,
+    level: Level = Level.DETAILED,
+    *,
+    device: DeviceOptions | None = None,
+    options: GraphOptions | None = None,
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> Ran:
+    """Run a graph on each set of inputs, with the events of compiling and of all runs."""
+    return _of(worker).call(
+        "run_net", library, timeout,
+        net=net, inputs=[dict(each) for each in inputs], device=device, options=options, level=level,
+    )  # fmt: skip
+
+
+def build_context(
+    nets: Sequence[Net],
+    path: str | PathLike[str],
+    library: Name = "htp",
+    *,
+    device: DeviceOptions | None = None,
+    context_options: ContextOptions | None = None,
+    options: Mapping[str, GraphOptions] | None = None,
+    system: Name | None = "system",
+    validate: bool = True,
+    worker: Worker | None = None,
+    timeout: float = 600.0,
+) -> int:
+    """Compile graphs into one context binary, which appears whole or not at all; gives its size in bytes.
+
+    With `system`, the result is read back, and a setting that did not take is an error.
+    """
+    target = Path(path).absolute()
+    part = _temporary(target)
+    try:
+        size: int = _of(worker).call(
+            "build_context", library, timeout,
+            nets=list(nets), target=str(part), device=device, context_options=context_options,
+            options=dict(options or {}), system=_system(system, library), validate=validate,
+        )  # fmt: skip
+        _publish(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+    return size
+
+
+def run_context(
+    path: str | PathLike[str],
+    inputs: Sequence[Mapping[str, Array]],
+    library: Name = "htp",
+    *,
+    graph: str | None = None,
+    device: DeviceOptions | None = None,
+    repeat: int = 0,
+    system: Name = "system",
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> Ran:
+    """Load a context binary and execute one of its graphs on each set of inputs."""
+    return _of(worker).call(
+        "run_context", library, timeout,
+        path=_existing(path), inputs=[dict(each) for each in inputs], system=_system(system, library),
+        device=device, graph=graph, repeat=repeat,
+    )  # fmt: skip
+
+
+def describe_context(
+    path: str | PathLike[str],
+    *,
+    system: Name = "system",
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> ContextInfo:
+    """What is in a context binary."""
+    try:
+        return _of(worker).call("describe_context", system, timeout, path=_existing(path))
+    except BackendError as error:
+        raise ModelError(f"{path} is damaged: {error.message}") from error
+
+
+def write_dlc(
+    nets: Sequence[Net],
+    path: str | PathLike[str],
+    *,
+    library: Name = "ir",
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> None:
+    """Write graphs to a DLC file, which appears whole or not at all."""
+    target = str(Path(path).absolute())
+    _of(worker).call("write_dlc_file", library, timeout, nets=list(nets), path=target)
+
+
+def read_dlc(
+    path: str | PathLike[str],
+    *,
+    library: Name = "ir",
+    system: Name = "system",
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> list[Net]:
+    """The graphs of a DLC file."""
+    wanted = _system(system, library)
+    try:
+        return _of(worker).call("read_dlc_file", library, timeout, path=_existing(path), system=wanted)
+    except BackendError as error:
+        raise ModelError(f"{path} is damaged: {error.message}") from error
+
+
+def read_model_library(
+    path: str | PathLike[str],
+    *,
+    library: Name = "ir",
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> list[Net]:
+    """The graphs of a model library (.so)."""
+    return _of(worker).call("read_library", library, timeout, path=_existing(path))
+
+
+def save_bundle(
+    nets: Sequence[Net],
+    folder: str | PathLike[str],
+    *,
+    library: Name = "saver",
+    timeout: float = DEFAULT_TIMEOUT,
+) -> None:
+    """Record graphs as a Saver bundle, in a child of its own: the library works once per process."""
+    target = Path(folder).absolute()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {target}: {error.strerror}") from error
+    with Worker() as worker:
+        worker.call("save", library, timeout, nets=list(nets), folder=str(target))
+
+
+def _of(worker: Worker | None) -> Worker:
+    return worker or shared_worker()
+
+
+def _system(system: Name | None, library: Name) -> str | None:
+    """libQnnSystem for a backend: of the same folder where nobody says otherwise, since versions must fit."""
+    if system is None:
+        return None
+    beside = find_library(library).with_name("libQnnSystem.so")
+    return str(beside if system == "system" and beside.is_file() else find_library(system))
+
+
+def _existing(path: str | PathLike[str]) -> str:
+    file = Path(path).absolute()
+    if not file.is_file():
+        raise ModelError(f"there is no file {path}")
+    return str(file)
+
+
+def _temporary(target: Path) -> Path:
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".openqnn-")
+    except OSError as error:
+        raise OutputError(f"cannot write {target}: {error.strerror}") from error
+    os.close(descriptor)
+    return Path(name)
+
+
+def _publish(part: Path, target: Path) -> None:
+    current = os.umask(0)
+    os.umask(current)
+    try:
+        part.chmod(0o666 & ~current)
+        part.replace(target)
+    except OSError as error:
+        raise OutputError(f"cannot write {target}: {error.strerror}") from error
