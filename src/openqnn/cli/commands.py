@@ -9,12 +9,15 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import OutputError
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
+
+if TYPE_CHECKING:
+    from openqnn.ir import Graph
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def _settings(source: SourceOptions) -> dict[str, Any]:
 
 
 def run_convert(arguments: Namespace) -> int:
-    from openqnn.cli.report import Stages, print_explanation
+    from openqnn.cli.progress import Stages
     from openqnn.passes import Explain
     from openqnn.pipeline import convert
 
@@ -48,12 +51,27 @@ def run_convert(arguments: Namespace) -> int:
     with Stages(quiet=output.quiet) as stages:
         graph = convert(source.model, **_settings(source), explain=explain, progress=stages.update)
         stages.update("write", 0, 1)
-        graph.save(target)
+        _write(graph, target)
     if explain is not None:
+        from openqnn.cli.report import print_explanation
+
         print_explanation(explain)
     if not output.quiet:
         print(f"{target}: {len(graph.nodes)} nodes, {target.stat().st_size:,} bytes")
     return 0
+
+
+def _write(graph: Graph, target: Path) -> None:
+    """The file that its name asks for: C++ source with weights beside it, or what `Graph.save` writes."""
+    if target.suffix != ".cpp":
+        graph.save(target)
+        return
+    from openqnn.emit import lower
+    from openqnn.emit.model_source import write_model_source
+    from openqnn.formats.files import together
+
+    with together():
+        write_model_source([lower(graph)], target)
 
 
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:

@@ -21,7 +21,11 @@ class ConvertOutput:
     """The result."""
 
     output: str = option(
-        "", "-o", "--output", metavar="FILE", help="the graph file to write (default: MODEL.oqnn)"
+        "",
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="what to write: FILE.oqnn (default: MODEL.oqnn), FILE.dlc or FILE.cpp",
     )
     overwrite: bool = option(False, "--overwrite", help="replace a file that is not an OpenQNN graph")
     explain: bool = option(False, "--explain", help="tell what every pass did and declined to do, and why")
