@@ -5,7 +5,8 @@
 `f` is a random float input, `w` a random static float, `i` random integers below a limit, `const` a given
 static array, `given` a given run-time array, None an optional operand that is left out. Keywords beyond the
 op's parameters: `shape`/`shapes`, `dtype`/`dtypes` declare outputs that the op cannot infer; `encoding` is
-that of output 0; `fixed` gives an operand one; `xfail` says how the vendor's library differs; `expect` is a numpy function of the inputs that is the judge where the vendor cannot be.
+that of output 0; `fixed` gives an operand one; `xfail` says how the vendor's library differs; `expect` is a
+numpy function of the inputs that is the judge where the vendor cannot be.
 """
 
 from __future__ import annotations
