@@ -12,12 +12,14 @@ import pytest
 from openqnn.errors import BackendError, ModelError, OutputError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
-from openqnn.qnn.dlc import read_dlc, write_dlc
+from openqnn.qnn.context import Context
+from openqnn.qnn.dlc import compose_dlc, read_dlc, write_dlc
 from openqnn.qnn.dlc_merge import DlcFile
 from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
+from openqnn.qnn.recorder import Recorder
 from openqnn.qnn.renamed import RENAMED, UNREADABLE, UNWRITABLE
 from openqnn.qnn.system_api import SystemApi
-from tests.qnn.nets import ConvRelu, build, each_version, node, static, u32, unary
+from tests.qnn.nets import ConvRelu, build, each_version, needs_cpu, node, static, u32, unary
 
 
 @each_version("ir", "system")
@@ -217,3 +219,17 @@ def binary(op: str, params: tuple[tuple[str, NetScalar], ...]) -> Net:
     other = NetTensor("z", TensorKind.APP_WRITE, abi.FLOAT_32, (2, 3))
     tensors = [net.tensors["x"], other, net.tensors["y"]]
     return build("g", tensors, (node("first", op, ("x", "z"), "y", params),))
+
+
+@needs_cpu
+def test_a_file_is_composed_where_it_runs(tmp_path: Path) -> None:
+    case, path = ConvRelu(), tmp_path / "x.dlc"
+    with Backend("ir") as ir:
+        write_dlc(ir, [case.float_net()], path)
+    with Backend("cpu") as cpu, Context(cpu) as context:
+        recorder = Recorder(cpu.api)
+        (net,) = recorder.nets(compose_dlc(context, cpu, SystemApi(), path, recorder))
+        graph = context.adopt(net, recorder.handle(net.name), recorder.tensor_ids(net.name))
+        graph.finalize()
+        result = graph.execute({"x": case.image})["y"]
+    np.testing.assert_allclose(result, case.reference(), atol=1e-5)

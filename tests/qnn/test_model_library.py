@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openqnn.errors import ModelError
-from openqnn.qnn import abi
+from openqnn.errors import BackendError, ModelError
+from openqnn.qnn import abi, remote
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
+from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import compose_model_library, read_model_library
 from openqnn.qnn.net import Net, TensorKind
@@ -75,3 +76,16 @@ def test_what_is_no_model_library(folder: Path, tmp_path: Path) -> None:
             read_model_library(ir, find_library(folder / "libQnnIr.so"))
         with pytest.raises(ModelError, match="there is no model library"):
             read_model_library(ir, tmp_path / "none.so")
+
+
+@each_version("ir")
+def test_a_library_that_crashes(
+    folder: Path, tmp_path: Path, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, ir = build_library(tmp_path, 72), folder / "libQnnIr.so"
+    check(*remote.read_model_library(path, library=ir, worker=worker))
+    worker.close()
+    monkeypatch.setenv("MODEL_LIB_CRASHES", "1")
+    with pytest.raises(BackendError, match=r"SIGSEGV.*last step: compose the graphs of libmodel72\.so"):
+        remote.read_model_library(path, library=ir, worker=worker)
+    worker.close()
