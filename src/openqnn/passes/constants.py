@@ -14,7 +14,6 @@ from openqnn.ops.layout import permutation_of
 from openqnn.ops.schema import Moves
 from openqnn.passes.edit import bypass, sweep
 from openqnn.passes.explain import Explain
-from openqnn.runtime.cpu import run_graph
 
 LARGE = 16 << 20  # bytes; a result beyond this is only stored when its inputs are about as large
 SAMPLES = 32  # elements that are compared before two large constants are read in full
@@ -83,6 +82,8 @@ def _compute(graph: Graph, log: Explain, computed: dict[Value, Node]) -> int:
     wanted = [v for v in computed if any(not _inside(u, computed) for u in v.users)]
     if not wanted:
         return 0
+    from openqnn.runtime.cpu import run_graph  # many models have nothing to compute: they do not wait for it
+
     try:
         found = run_graph(_subgraph(dict.fromkeys(computed.values()), wanted), {})
     except OpenQnnError as e:

@@ -1,0 +1,38 @@
+"""python -m benchmarks [speed] [convert] [--json FILE]"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import convert, speed
+from benchmarks.report import machine
+
+PARTS = {"speed": speed.measure, "convert": convert.measure}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure against the peers.")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all when none is named"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
+    arguments = parser.parse_args()
+    unknown = [p for p in arguments.parts if p not in PARTS]
+    if unknown:
+        parser.error(f"no part '{unknown[0]}'; there are: {', '.join(PARTS)}")
+    print(machine(), end="\n\n")
+    sections = []
+    for part in arguments.parts or PARTS:
+        sections.append(PARTS[part]())
+        print(sections[-1].text(), end="\n\n", flush=True)
+    if arguments.json:
+        report = {"machine": machine(), "sections": [s.as_json() for s in sections]}
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 0 if all(v.met for s in sections for v in s.verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
