@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -52,14 +53,13 @@ def test_bound_arrays_are_filled_in_place_and_cost_little() -> None:
         x[:] = 7
         assert binding.run()["y"] is binding.outputs["y"]
         assert binding.outputs["y"][0, 0] == 7
-        inside = min(binding.run_many(300) for _ in range(5))
-        outside = min(_seconds(binding.run) for _ in range(5))
+        # The quickest of many single runs: what others do on the machine is not the binding's cost.
+        inside = min(binding.run_many(1) for _ in range(1000))
+        outside = min(_seconds(binding.run) for _ in range(1000))
     assert outside - inside < 50e-6
 
 
-def _seconds(run: object, repeat: int = 300) -> float:
-    assert callable(run)
+def _seconds(run: Callable[[], object]) -> float:
     start = time.perf_counter()
-    for _ in range(repeat):
-        run()
-    return (time.perf_counter() - start) / repeat
+    run()
+    return time.perf_counter() - start
