@@ -32,8 +32,13 @@ _CXX_FLAGS = (
     # Not optimised: all of it runs once, and optimising takes four times as long.
     "-std=c++11", "-O0", "-fPIC", "-fvisibility=hidden", "-Wno-write-strings",
 )  # fmt: skip
-_LINK_FLAGS = ("-shared", "-Wl,--no-undefined", "-Wl,-z,noexecstack", "-Wl,--version-script,exports")
-# Without it, instances of the standard library's templates would be exported as well.
+_LINK_FLAGS = (
+    "-shared", "-Wl,--no-undefined", "-Wl,-z,noexecstack",
+    # To number a build, the linker would read all of it back into memory.
+    "-Wl,--build-id=none",
+    # Without a list, instances of the standard library's templates would be exported as well.
+    "-Wl,--version-script,exports",
+)  # fmt: skip
 _EXPORTS = """{
   global: QNN_SDK_VERSION; *_composeGraphs; *_freeGraphsInfo; _binary_obj_binary_*;
   local: *;
@@ -173,9 +178,11 @@ def _parts(members: Sequence[Member]) -> Iterator[list[Member]]:
 
 
 def _section(compiler: Compiler, members: Sequence[Member]) -> str:
-    """Read-only data; on x86-64 beyond the reach of 32-bit displacements, when there is so much of it."""
-    large = compiler.machine == "x86_64" and sum(member.size for member in members) > _LARGE_BYTES
-    return '.lrodata,"al",%progbits' if large else ".rodata"
+    """Read-only data, or behind everything else when there is more than 32-bit displacements reach across."""
+    if sum(member.size for member in members) <= _LARGE_BYTES:
+        return ".rodata"
+    # Only x86-64 has a place for large read-only data; elsewhere writable data is what the linker puts last.
+    return '.lrodata,"al",%progbits' if compiler.machine == "x86_64" else '.ldata,"aw",%progbits'
 
 
 def _run(compiler: Compiler, folder: Path, *arguments: str) -> None:

@@ -24,9 +24,8 @@ TARGETS = (
 """For help texts; any `aarch64-oe-linux-gcc<version>` and `aarch64-ubuntu-gcc<version>` will do."""
 
 _AARCH64 = re.compile(r"aarch64-(?:oe-linux-gcc|ubuntu-gcc|linux-gcc)[\d.]+|aarch64-linux|aarch64-linux-gnu")
-# What a library may need on the other side: the C++ runtime and the C library, nothing of QNN.
-_GNU_LINK = ("-Wl,--gc-sections",)
-_ANDROID_LINK = ("-static-libstdc++", "-Wl,--gc-sections")
+# Android has no C++ runtime of its own that an application could rely on.
+_ANDROID_LINK = ("-static-libstdc++",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def _gnu(target: str, machine: str, native: Sequence[str], cross: str, package: 
     names = [*filter(None, [chosen]), *(native if is_native else ()), cross]
     for name in names:
         if shutil.which(name):
-            return Compiler(target, (name,), machine, _GNU_LINK, "clang" in Path(name).name)
+            return Compiler(target, (name,), machine, is_clang="clang" in Path(name).name)
     package = "g++" if is_native else package
     raise LibraryError(
         f"{target}: no compiler found (looked for {', '.join(names)})",
