@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import openqnn as package
+from openqnn.cli.legacy import run_tool
 from openqnn.cli.main import main
 
 
@@ -28,6 +29,17 @@ def openqnn(*argv: object) -> Result:
         try:
             code = main([str(a) for a in argv])
         except SystemExit as e:  # argparse ends the program by itself
+            code = int(e.code or 0)
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def tool(name: str, *argv: object) -> Result:
+    """A tool with one of QNN's names, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = run_tool(name, [str(a) for a in argv])
+        except SystemExit as e:
             code = int(e.code or 0)
     return Result(code, out.getvalue(), err.getvalue())
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # What ONNX's own simplifier would do to the source model.
 SIMPLIFICATIONS = frozenset(
-    ("fold_constants", "remove_identities", "merge_views", "merge_constants", "merge_repeated")
+    ("clean", "remove_identities", "merge_reshapes", "merge_views", "merge_constants", "merge_repeated")
 )
 BATCHNORM_FOLDING, DEAD_CODE = "fold_affine", "remove_dead_code"
 OTHER_FRAMEWORKS = {

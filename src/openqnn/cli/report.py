@@ -46,7 +46,11 @@ def print_check(report: Report) -> None:
     good, bad = sum(report.supported.values()), len(report.problems)
     console.print(
         f"\n{good} nodes supported, {bad} not."
-        + ("" if report.ok else " What reads the results of these is judged as far as types and shapes are known.")
+        + (
+            ""
+            if report.ok
+            else " What reads the results of these is judged as far as types and shapes are known."
+        )
     )
 
 

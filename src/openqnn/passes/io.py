@@ -23,7 +23,7 @@ from openqnn.ops.layout import (
     permuted,
     travels,
 )
-from openqnn.ops.schema import Moves
+from openqnn.ops.schema import Moves, Role
 from openqnn.passes.border import new_input, new_output, take_over
 from openqnn.passes.colour import put_in_colour
 from openqnn.passes.edit import TRANSPOSE
@@ -128,13 +128,9 @@ def _last(rank: int) -> Perm:
     return (0, *range(2, rank), 1)
 
 
-def _same_turn(value: Value, a: Perm, b: Perm) -> bool:
-    return is_view(permuted(value.shape, a), compose(inverse(a), b))
-
-
-def _is_bound(node: Node, value: Value) -> bool:
-    schema = schema_of(node)
-    return any(v is value and schema.operand(i).layout for i, v in enumerate(node.inputs))
+def _in_order(value: Value, perm: Perm) -> bool:
+    """Whether `perm` leaves the data as it is stored."""
+    return is_view(value.shape, perm)
 
 
 def _is_image_input(value: Value) -> bool:
@@ -146,16 +142,18 @@ def _is_image_input(value: Value) -> bool:
     while waiting:
         at, perm = waiting.pop()
         for user in dict.fromkeys(at.users):
-            turn = permutation_of(user)
-            if turn is not None:
-                bound = any(_is_bound(u, user.out) for u in user.out.users)
-                if bound and _same_turn(at, turn, perm) and (clear or user.out.shape[-1] == value.shape[1]):
+            index = user.inputs.index(at)
+            operand = schema_of(user).operand(index)
+            if operand.layout and operand.role is Role.ACTIVATION:
+                if _in_order(at, perm) and (clear or at.shape[-1] == value.shape[1]):
                     return True
                 continue
-            moved = move(user, perm) if travels(user, user.inputs.index(at)) else None
-            if moved is not None and user.out not in seen:
+            turn = permutation_of(user)
+            moved = move(user, perm) if turn is None and travels(user, index) else None
+            then = compose(inverse(turn), perm) if turn is not None else moved and moved.out_perm
+            if then and user.out not in seen:
                 seen.add(user.out)
-                waiting.append((user.out, moved.out_perm))
+                waiting.append((user.out, then))
     return False
 
 
@@ -169,11 +167,8 @@ def _is_image_output(value: Value) -> bool:
         node = at.producer
         if node is None:
             continue
-        turn = permutation_of(node)
-        if turn is not None:
-            maker = node.x(0).producer
-            back = _same_turn(at, inverse(turn), perm)
-            if back and maker is not None and schema_of(maker).result(0).layout:
+        if schema_of(node).result(node.outputs.index(at)).layout:
+            if _in_order(at, perm):
                 return True
             continue
         for operand, behind in _operands(node, perm):
@@ -185,6 +180,10 @@ def _is_image_output(value: Value) -> bool:
 
 def _operands(node: Node, perm: Perm) -> Iterator[tuple[Value, Perm]]:
     """The data that a node would read in which order, so that its result comes in order `perm`."""
+    turn = permutation_of(node)
+    if turn is not None:
+        yield node.x(0), compose(turn, perm)
+        return
     behind: Perm | None = perm
     if schema_of(node).moves is Moves.VIEW:
         behind = move_view(node.out.shape, node.x(0).shape, perm)

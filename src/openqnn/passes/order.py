@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from openqnn.errors import UsageError
 from openqnn.ir import Graph
 from openqnn.ir.verify import verify as verify_graph
 from openqnn.ops import infer_outputs
@@ -77,6 +78,9 @@ def run_passes(
     graph: Graph, explain: Explain | None = None, verify: bool = False, without: Collection[str] = ()
 ) -> Explain:
     """Runs all passes but those in `without`. With `verify`, the pass that breaks the graph is named."""
+    unknown = sorted(set(without) - {step.name for step in PASSES})
+    if unknown:
+        raise UsageError(f"there is no pass '{unknown[0]}' to leave out")
     log = explain if explain is not None else Explain()
     for step in PASSES:
         if step.name in without:

@@ -1,0 +1,59 @@
+"""Every documented flag of every tool is declared, tested by name somewhere, and published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from openqnn.cli.legacy import TOOLS, Tool, tool_parser
+from openqnn.options.field import Option
+from tests.cli.flags.page import PAGE, declared, documented, page
+from tests.cli.tool import assert_refused, tool
+
+MODEL = {"qnn-onnx-converter": ["-i", "m.onnx"], "qairt-converter": ["-i", "m.onnx"]}
+GOLDEN = Path(__file__).with_name("help")
+HELP = ("-h", "--help")
+REFUSED = [(t, o) for t in TOOLS for o in declared(t) if o.refusal]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+def test_every_documented_flag_is_declared(tool: Tool) -> None:
+    options = [set(o.names) for o in declared(tool)]
+    missing = [f for f in documented(tool) if f[0] not in HELP and not any(set(f) <= o for o in options)]
+    assert not missing
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+def test_no_flag_is_declared_that_is_not_documented(tool: Tool) -> None:
+    known = {name for flag in documented(tool) for name in flag} | {"-e"}  # the short name of encodings
+    assert not {name for o in declared(tool) for name in o.names} - known
+
+
+@pytest.mark.parametrize(("owner", "option"), REFUSED, ids=lambda x: getattr(x, "label", None))
+def test_a_refused_flag_says_why(owner: Tool, option: Option) -> None:
+    words = [] if "metavar" not in option.settings else ["value"]
+    for name in option.names:
+        result = tool(owner.name, *MODEL[owner.name], name, *words)
+        assert_refused(result, option.label, option.refusal, code=2)
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.cli.flags.page"
+
+
+@pytest.mark.parametrize("owner", TOOLS, ids=lambda t: t.name)
+def test_help_is_as_recorded(owner: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`help/` is the record; delete a file and run the test to write it anew, then read the change."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    golden, text = GOLDEN / f"{owner.name}.txt", tool_parser(owner).format_help()
+    if not golden.exists():
+        golden.write_text(text, encoding="utf-8")
+        pytest.fail(f"{golden.name} was written: read it and run again")
+    assert text == golden.read_text(encoding="utf-8")
+    assert tool(owner.name, "--help").out == text
+
+
+def test_rivals_exclude_each_other() -> None:
+    result = tool("qnn-onnx-converter", "-i", "m", "-p", "a", "--op_package_config", "b.xml")
+    assert_refused(result, "not allowed with argument", code=2)
