@@ -135,3 +135,13 @@ def test_other_frameworks(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"m{suffix}"
     path.write_bytes(b"x")
     assert_refused(tool(NAME, "-i", path), "only ONNX models can be converted")
+
+
+def test_graphs_save_and_load(path: Path) -> None:
+    graph = openqnn.convert(image_model())
+    graph.save(path.with_name("saved.dlc"))
+    again, x = openqnn.load(path.with_name("saved.dlc")), random(1, 3, 6, 6)
+    assert [n.op for n in again.nodes] == [n.op for n in graph.nodes]
+    np.testing.assert_array_equal(run(again, x), run(graph, x))
+    with pytest.raises(openqnn.errors.UsageError, match="has no graph 'other'"):
+        openqnn.load(path.with_name("saved.dlc"), "other")
