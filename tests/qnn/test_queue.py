@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -43,7 +40,7 @@ def test_a_queue_has_a_depth() -> None:
 
 
 @needs_cpu
-def test_bound_arrays_are_filled_in_place_and_cost_little() -> None:
+def test_bound_arrays_are_filled_in_place() -> None:
     with Backend("cpu") as cpu, Context(cpu) as context:
         graph = context.compose(unary("Relu", (2, 3)))
         graph.finalize()
@@ -53,13 +50,3 @@ def test_bound_arrays_are_filled_in_place_and_cost_little() -> None:
         x[:] = 7
         assert binding.run()["y"] is binding.outputs["y"]
         assert binding.outputs["y"][0, 0] == 7
-        # The quickest of many single runs: what others do on the machine is not the binding's cost.
-        inside = min(binding.run_many(1) for _ in range(1000))
-        outside = min(_seconds(binding.run) for _ in range(1000))
-    assert outside - inside < 50e-6
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
