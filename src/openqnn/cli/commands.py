@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli import diagnose
 from openqnn.errors import OutputError
+from openqnn.options.diagnose import DoctorOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
@@ -157,4 +159,10 @@ COMMANDS = (
         run_inspect,
     ),
     Command("run", "Run a model on arrays from files.", (SourceOptions, RunIo), run_run),
+    Command(
+        "doctor",
+        "Tell what is installed, what works, and what to do about the rest.",
+        (DoctorOptions,),
+        diagnose.run_doctor,
+    ),
 )

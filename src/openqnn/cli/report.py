@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from openqnn.pipeline import Report
 
 
-def _console(file: TextIO | None = None) -> Console:
+def console(file: TextIO | None = None) -> Console:
     """Tables keep their width when the output is a file or a pipe."""
     target = file or sys.stdout
     return Console(file=target, width=None if target.isatty() else 160, soft_wrap=False, highlight=False)
 
 
-def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
 
 
 def print_check(report: Report) -> None:
-    table = _table("op", "nodes", "result", "reason", "first at", right=("nodes",))
+    rows = table("op", "nodes", "result", "reason", "first at", right=("nodes",))
     for op, count in sorted(report.supported.items()):
-        table.add_row(escape(op), str(count), "supported")
+        rows.add_row(escape(op), str(count), "supported")
     groups: dict[tuple[str, str], list[Any]] = {}
     for p in report.problems:
         groups.setdefault((p.op, p.reason), []).append(p)
     for (op, reason), members in groups.items():
-        table.add_row(escape(op), str(len(members)), "not supported", escape(reason), escape(members[0].node))
-    console = _console()
-    console.print(table)
+        rows.add_row(escape(op), str(len(members)), "not supported", escape(reason), escape(members[0].node))
+    out = console()
+    out.print(rows)
     good, bad = sum(report.supported.values()), len(report.problems)
-    console.print(
+    out.print(
         f"\n{good} nodes supported, {bad} not."
         + (
             ""
@@ -56,46 +56,46 @@ def print_check(report: Report) -> None:
 
 def print_unused(report: Report) -> None:
     if report.unused_inputs:
-        _console().print(f"inputs that nothing reads: {escape(', '.join(report.unused_inputs))}")
+        console().print(f"inputs that nothing reads: {escape(', '.join(report.unused_inputs))}")
 
 
 def print_problems(report: Report) -> None:
     """Message by message, each with the place and what to do."""
-    console = _console()
+    out = console()
     for p in report.problems:
         hint = f"\n  hint: {escape(p.hint)}" if p.hint else ""
-        console.print(f"{escape(p.op)} '{escape(p.node)}': {escape(p.reason)}{hint}")
-    console.print(f"{sum(report.supported.values())} nodes supported, {len(report.problems)} not.")
+        out.print(f"{escape(p.op)} '{escape(p.node)}': {escape(p.reason)}{hint}")
+    out.print(f"{sum(report.supported.values())} nodes supported, {len(report.problems)} not.")
 
 
 def print_summary(summary: Summary) -> None:
-    console = _console()
-    console.print(f"graph {escape(summary.name)}")
+    out = console()
+    out.print(f"graph {escape(summary.name)}")
     for kind, values in (("input ", summary.inputs), ("output", summary.outputs)):
         for value in values:
-            console.print(f"  {kind} {escape(value)}")
-    table = _table("op", "count", "parameters", "MACs", right=("count", "parameters", "MACs"))
+            out.print(f"  {kind} {escape(value)}")
+    rows = table("op", "count", "parameters", "MACs", right=("count", "parameters", "MACs"))
     for row in summary.rows:
-        table.add_row(row.op, str(row.count), f"{row.parameters:,}", f"{row.macs:,}")
+        rows.add_row(row.op, str(row.count), f"{row.parameters:,}", f"{row.macs:,}")
     total = sum(r.count for r in summary.rows)
-    table.add_row("total", str(total), f"{summary.parameters:,}", f"{summary.macs:,}", style="bold")
-    console.print(table)
-    console.print(f"parameters {summary.parameter_bytes:,} bytes")
-    console.print(f"activations {summary.activation_bytes:,} bytes at most")
+    rows.add_row("total", str(total), f"{summary.parameters:,}", f"{summary.macs:,}", style="bold")
+    out.print(rows)
+    out.print(f"parameters {summary.parameter_bytes:,} bytes")
+    out.print(f"activations {summary.activation_bytes:,} bytes at most")
 
 
 def print_results(results: Mapping[str, Array], paths: Mapping[str, Path]) -> None:
-    table = _table("output", "type", "shape", "min", "max", "mean", "file", right=("min", "max", "mean"))
+    rows = table("output", "type", "shape", "min", "max", "mean", "file", right=("min", "max", "mean"))
     for name, array in results.items():
         numbers = array.astype(np.float64) if array.size else np.zeros(1)
         stats = [f"{v:.6g}" for v in (numbers.min(), numbers.max(), numbers.mean())]
-        table.add_row(
+        rows.add_row(
             escape(name), str(array.dtype), "x".join(map(str, array.shape)), *stats, escape(str(paths[name]))
         )
-    _console().print(table)
+    console().print(rows)
 
 
 def print_explanation(explain: Explain, file: TextIO | None = None) -> None:
-    console = _console(file)
+    out = console(file)
     for event in explain.events:
-        console.print(escape(str(event)))
+        out.print(escape(str(event)))
