@@ -34,4 +34,4 @@ def test_float_weights_between_quantized_activations_stay_as_they_are(dtype: DTy
     want = outside.dequantize(outside.quantize(real, dtype.signed))
     (got,) = run_graph(graph, {"x": x}).values()
     assert np.abs(got - want).max() <= 0.05 * 1.001, "at most one step, where rounding decides"
-    assert (got == want).mean() > 0.99
+    assert (np.abs(got - want) < 0.001).mean() > 0.99
