@@ -18,6 +18,7 @@ from openqnn.qnn.library import find_library
 from openqnn.runtime.cpu import run_graph
 from tests.ops.database import Case
 from tests.ops.harness import all_cases, build, close
+from tests.ops.page import PAGE, page
 
 CASES = all_cases()
 by_id = pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
@@ -91,3 +92,9 @@ def test_every_op_is_documented_and_runs_or_says_why() -> None:
     assert [n for n, s in OPS.items() if not s.doc or "\n" in s.doc] == []
     assert [n for n, s in OPS.items() if not (s.lower or s.compute) and not s.why_not] == []
     assert sum(bool(s.lower or s.compute) for s in OPS.values()) >= 140
+
+
+def test_the_page_of_ops_is_up_to_date() -> None:
+    text = page()
+    assert [name for name in OPS if text.count(f"\n| {name} |") != 1] == []
+    assert PAGE.read_text(encoding="utf-8") == text, "run: python -m tests.ops.page"
