@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from openqnn.cli import diagnose
 from openqnn.errors import OutputError
-from openqnn.options.diagnose import DoctorOptions
+from openqnn.options.context_tools import CompileOptions, ExtractOptions
+from openqnn.options.diagnose import BackendCheck, DoctorOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
@@ -94,6 +95,9 @@ def run_check(arguments: Namespace) -> int:
     from openqnn.pipeline import check, convert
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
+    wanted = read_options(arguments, BackendCheck)
+    if wanted.backend or wanted.matrix or wanted.soc:
+        return diagnose.run_backend_check(source, _settings(source), output, wanted)
     report = check(source.model, **_settings(source))
     if output.json:
         problems = [dataclasses.asdict(p) for p in report.problems]
@@ -144,12 +148,24 @@ def run_run(arguments: Namespace) -> int:
     return 0
 
 
+def run_compile(arguments: Namespace) -> int:
+    from openqnn.cli import context_tools
+
+    return context_tools.run_compile(arguments)
+
+
+def run_extract(arguments: Namespace) -> int:
+    from openqnn.cli import context_tools
+
+    return context_tools.run_extract(arguments)
+
+
 COMMANDS = (
     Command("convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert),
     Command(
         "check",
         "Tell what of a model is supported, and why the rest is not.",
-        (SourceOptions, CheckOutput),
+        (SourceOptions, BackendCheck, CheckOutput),
         run_check,
     ),
     Command(
@@ -164,5 +180,17 @@ COMMANDS = (
         "Tell what is installed, what works, and what to do about the rest.",
         (DoctorOptions,),
         diagnose.run_doctor,
+    ),
+    Command(
+        "compile",
+        "Compile a model for a SoC into a context binary.",
+        (SourceOptions, CompileOptions),
+        run_compile,
+    ),
+    Command(
+        "extract",
+        "Take the context binary out of an EPContext model.",
+        (ExtractOptions,),
+        run_extract,
     ),
 )

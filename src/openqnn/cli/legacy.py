@@ -8,12 +8,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from openqnn.cli import converters
+from openqnn.cli import context_tools, converters, platform, runners
 from openqnn.cli.main import execute
+from openqnn.options.context_tools import GeneratorModel, GeneratorOutput, UtilityOptions
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import add_options, options_of
 from openqnn.options.model_lib import ModelLib
+from openqnn.options.net_run import (
+    NetRunExecution,
+    NetRunInputs,
+    NetRunModel,
+    NetRunOutputs,
+    NetRunProfiling,
+    Tooling,
+)
 from openqnn.options.packages import Checker, Packages, QairtPackages
+from openqnn.options.platform import ValidatorOptions
 from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
 from openqnn.options.quantizer import LegacyQuantizer, QairtQuantizer
 
@@ -56,6 +66,35 @@ TOOLS = (
         "-c MODEL.cpp [-b MODEL.bin] [options]",
         (ModelLib,),
         converters.run_model_lib_generator,
+    ),
+    Tool(
+        "qnn-net-run",
+        "Run a model on a backend, with inputs and results in files.",
+        "(--model FILES | --dlc_path FILES | --retrieve_context FILE) --backend LIBRARY --input_list FILES "
+        "[options]",
+        (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, Tooling),
+        lambda arguments, _: runners.run_net_run(arguments),
+    ),
+    Tool(
+        "qnn-context-binary-generator",
+        "Compile graphs for a backend into one context binary.",
+        "(--model FILES | --dlc_path FILES) --backend LIBRARY --binary_file NAME [options]",
+        (GeneratorModel, GeneratorOutput, Tooling),
+        lambda arguments, _: context_tools.run_generator(arguments),
+    ),
+    Tool(
+        "qnn-context-binary-utility",
+        "Validate a context binary and write its description as JSON.",
+        "--context_binary FILE [--json_file FILE]",
+        (UtilityOptions,),
+        lambda arguments, _: context_tools.run_utility(arguments),
+    ),
+    Tool(
+        "qnn-platform-validator",
+        "Tell what of QNN works on this machine, on the console and in a CSV file.",
+        "--backend NAME [options]",
+        (ValidatorOptions,),
+        lambda arguments, _: platform.run_validator(arguments),
     ),
 )  # fmt: skip
 
@@ -112,3 +151,19 @@ def qairt_converter() -> int:
 
 def qnn_model_lib_generator() -> int:
     return run_tool("qnn-model-lib-generator")
+
+
+def qnn_net_run() -> int:
+    return run_tool("qnn-net-run")
+
+
+def qnn_context_binary_generator() -> int:
+    return run_tool("qnn-context-binary-generator")
+
+
+def qnn_context_binary_utility() -> int:
+    return run_tool("qnn-context-binary-utility")
+
+
+def qnn_platform_validator() -> int:
+    return run_tool("qnn-platform-validator")

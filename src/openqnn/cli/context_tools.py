@@ -1,0 +1,154 @@
+"""Tools about context binaries: making, describing, checking and unpacking them."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from openqnn.cli.vendor_tools import (
+    opened_binary,
+    print_version,
+    profiling,
+    required,
+    say,
+    setup,
+    show_log,
+    source,
+)
+from openqnn.compiler import Compiled, Profiling, Wanted, compile_job, info_job
+from openqnn.errors import OutputError, UsageError
+from openqnn.formats.files import replacing
+from openqnn.options.context_tools import (
+    NO_MEMHANDLE,
+    CompileOptions,
+    ExtractOptions,
+    GeneratorModel,
+    GeneratorOutput,
+    UtilityOptions,
+)
+from openqnn.options.field import read_options
+from openqnn.options.net_run import Tooling
+from openqnn.options.source import SourceOptions
+from openqnn.qnn.system import ContextInfo
+from openqnn.runtime.guard import guarded
+from openqnn.runtime.vendor import read_binary
+
+SYSTEM = "libQnnSystem.so"
+
+
+def run_generator(arguments: Namespace) -> int:
+    tooling = read_options(arguments, Tooling)
+    if tooling.version:
+        return print_version("qnn-context-binary-generator")
+    model, output = read_options(arguments, GeneratorModel), read_options(arguments, GeneratorOutput)
+    required(model.backend, "--backend")
+    if not (model.model or model.dlc_path):
+        raise UsageError("one of --model and --dlc_path is required")
+    if output.input_output_tensor_mem_type != "raw":
+        raise UsageError(f"--input_output_tensor_mem_type: {NO_MEMHANDLE}")
+    made = setup(model.backend, model.config_file, model.soc, model.htp_arch, tooling.log_level)
+    measured = profiling(output.profiling_level, output.profiling_option, made.target.library)
+    folder = Path(output.output_dir)
+    _make(folder)
+    name = output.binary_file
+    file = folder / (name if name.endswith(".bin") else f"{name}.bin") if name else None
+    found = source(model.model, model.dlc_path, model.model_prefix, made.target.library)
+    wanted = Wanted(dict(output.set_output_tensors), output.enable_intermediate_outputs)
+    compiled: Compiled = guarded(
+        compile_job, found, made.target, wanted, measured, str(file or ""), str(folder),
+        name=Path(made.target.library).name, log=show_log if tooling.log_level else None,
+    )  # fmt: skip
+    _tell(compiled, file)
+    return 0
+
+
+def _tell(compiled: Compiled, file: Path | None) -> None:
+    graphs = ", ".join(compiled.graphs)
+    if file is None:
+        say("note: no --binary_file: the graphs were compiled, and nothing was written")
+        print(f"compiled {graphs}")
+    else:
+        print(f"{file}: {graphs}, {compiled.size:,} bytes")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
+
+
+def run_compile(arguments: Namespace) -> int:
+    """openqnn compile."""
+    from openqnn.compiler import Source, net_of
+    from openqnn.pipeline import open_graph
+
+    given, options = read_options(arguments, SourceOptions), read_options(arguments, CompileOptions)
+    made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
+    target = Path(options.output or Path(given.model).with_suffix(".bin").name)
+    if Path(given.model).suffix in (".so", ".dlc"):
+        found = source([given.model], [], "QnnModel", made.target.library)
+    else:
+        graph = open_graph(
+            given.model, input_shapes=dict(given.input_shapes), dims=dict(given.dims), batch=given.batch
+        )
+        found = Source((net_of(graph, made.target.library),))
+    binary = target if target.suffix != ".onnx" else target.with_name(f".{target.stem}.bin")
+    try:
+        compiled: Compiled = guarded(
+            compile_job, found, made.target, Wanted(), Profiling(), str(binary), "",
+            name=Path(made.target.library).name,
+        )  # fmt: skip
+        if target.suffix == ".onnx":
+            _wrap(binary, target, embed=not options.external)
+    finally:
+        if binary != target:
+            binary.unlink(missing_ok=True)
+    _tell(compiled, target)
+    return 0
+
+
+def _wrap(binary: Path, target: Path, *, embed: bool) -> None:
+    from openqnn.emit.epcontext import write_epcontext
+
+    write_epcontext(target, read_binary(binary), describe(str(binary)), embed=embed)
+
+
+def describe(path: str) -> ContextInfo:
+    """What libQnnSystem says about a binary; a damaged one may crash it, hence the child process."""
+    return guarded(info_job, path, name=SYSTEM, timeout=120)
+
+
+def run_utility(arguments: Namespace) -> int:
+    from openqnn.emit.context_json import context_json
+
+    options = read_options(arguments, UtilityOptions)
+    if options.version:
+        return print_version("qnn-context-binary-utility")
+    required(options.context_binary, "--context_binary")
+    target = Path(options.json_file) if options.json_file else None
+    if target is not None and not target.absolute().parent.is_dir():
+        raise OutputError(f"{target}: there is no folder {target.parent}")
+    with opened_binary(options.context_binary) as binary:
+        info = describe(binary)
+    if target is None:
+        print(f"{options.context_binary}: {len(info.graphs)} graph(s), build {info.build_id}")
+        return 0
+    with replacing(target) as file:
+        file.write(context_json(info).encode())
+    print(f"{target}: {len(info.graphs)} graph(s), build {info.build_id}")
+    return 0
+
+
+def run_extract(arguments: Namespace) -> int:
+    """openqnn extract."""
+    from openqnn.emit.epcontext import read_epcontext
+
+    options = read_options(arguments, ExtractOptions)
+    found = read_epcontext(options.file)
+    target = Path(options.output or Path(options.file).with_suffix(".bin").name)
+    data = found.binary()
+    with replacing(target) as file:
+        file.write(data)
+    print(f"{target}: {', '.join(found.partitions)}, {len(data):,} bytes")
+    return 0

@@ -1,0 +1,96 @@
+"""qnn-platform-validator: what of a platform can be validated on a host."""
+
+from __future__ import annotations
+
+import csv
+import io
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from openqnn.cli.vendor_tools import required, say
+from openqnn.errors import OpenQnnError, UsageError
+from openqnn.formats.files import replacing
+from openqnn.options.field import read_options
+from openqnn.options.platform import ValidatorOptions
+from openqnn.qnn import abi
+from openqnn.qnn.isolated import run_isolated
+from openqnn.qnn.library import find_library
+from openqnn.qnn.net import Net, NetNode, NetTensor, TensorKind
+from openqnn.qnn.probe import probe_library
+from openqnn.qnn.soc import soc_of_arch
+
+HOST = "x86_64-linux-clang"
+FILE = "platform_validator.csv"
+_LIBRARIES = {"cpu": "libQnnCpu.so", "gpu": "libQnnGpu.so", "dsp": "libQnnHtp.so", "htp": "libQnnHtp.so"}
+_COLUMNS = ("Backend", "Hardware", "Library", "Core Version", "Library Version", "Unit Test", "Reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    backend: str
+    library: str
+    core: str
+    version: str
+    test: str
+    reason: str
+
+    def cells(self) -> tuple[str, ...]:
+        return self.backend, "host", self.library, self.core, self.version, self.test, self.reason
+
+
+def run_validator(arguments: Namespace) -> int:
+    options = read_options(arguments, ValidatorOptions)
+    required(options.backend, "--backend")
+    if options.build_variant != HOST:
+        raise UsageError(
+            f"--buildVariant {options.build_variant}: such libraries run on a device only",
+            hint=f"--buildVariant {HOST} validates the libraries for this machine",
+        )
+    names = ("cpu", "gpu", "htp") if options.backend == "all" else (options.backend,)
+    rows = [_validated(name, options) for name in names]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(row.cells() for row in rows)
+    with replacing(Path(options.output_dir) / FILE) as file:
+        file.write(text.getvalue().encode())
+    print(text.getvalue(), end="")
+    say("note: what a device has (its DSP, drivers, signed libraries) can only be validated on the device")
+    return 0 if all(not row.reason for row in rows) else 1
+
+
+def _validated(name: str, options: ValidatorOptions) -> Row:
+    try:
+        path = _path(_LIBRARIES[name], options.directory)
+    except OpenQnnError as error:
+        return Row(name, _LIBRARIES[name], "", "", "not run", error.message)
+    found = probe_library(path)
+    core = found.core_api if options.core_version else ""
+    version = found.build_id if options.lib_version else ""
+    if found.error or not options.test_backend:
+        return Row(name, path.name, core, version, "not run", found.error)
+    reason = _try(path, name, options.dsp_type)
+    return Row(name, path.name, core, version, "failed" if reason else "passed", reason)
+
+
+def _path(library: str, directory: str) -> Path:
+    return find_library(Path(directory) / "lib" / HOST / library) if directory else find_library(library)
+
+
+def _try(path: Path, backend: str, dsp_type: str) -> str:
+    """Run a small graph; gives why it did not work, or nothing."""
+    tensors = {
+        name: NetTensor(name, kind, abi.FLOAT_32, (1, 4))
+        for name, kind in (("x", TensorKind.APP_WRITE), ("y", TensorKind.APP_READ))
+    }
+    net = Net("validator", tensors, ("x",), ("y",), (NetNode("relu", "qti.aisw", "Relu", ("x",), ("y",)),))
+    x = np.array([[-2, -1, 1, 2]], np.float32)
+    soc = soc_of_arch(dsp_type).model if dsp_type and backend in ("dsp", "htp") else None
+    try:
+        result = run_isolated(net, {"x": x}, path, soc=soc)["y"]
+    except OpenQnnError as error:
+        return error.message.partition("\n")[0]
+    return "" if np.allclose(result, np.maximum(x, 0), rtol=1e-2) else f"it computed {result.tolist()}"

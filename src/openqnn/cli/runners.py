@@ -1,0 +1,146 @@
+"""qnn-net-run: read the options, run in a child process, tell what happened."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from openqnn.cli.vendor_tools import (
+    opened_binary,
+    print_version,
+    profiling,
+    required,
+    say,
+    setup,
+    show_log,
+    source,
+)
+from openqnn.compiler import Source, Wanted, run_job
+from openqnn.errors import UsageError
+from openqnn.formats.input_list import InputList, read_input_list
+from openqnn.options.field import read_options
+from openqnn.options.net_run import (
+    NetRunExecution,
+    NetRunInputs,
+    NetRunModel,
+    NetRunOutputs,
+    NetRunProfiling,
+    Tooling,
+)
+from openqnn.runtime.config_file import RunConfig
+from openqnn.runtime.guard import guarded
+from openqnn.runtime.net_run import GraphRun, RunSettings
+from openqnn.runtime.results import unfinished
+
+SKIP = "__"
+MB = 1 << 20
+
+
+def run_net_run(arguments: Namespace) -> int:
+    tooling = read_options(arguments, Tooling)
+    if tooling.version:
+        return print_version("qnn-net-run")
+    model, execution = read_options(arguments, NetRunModel), read_options(arguments, NetRunExecution)
+    inputs, outputs = read_options(arguments, NetRunInputs), read_options(arguments, NetRunOutputs)
+    profile = read_options(arguments, NetRunProfiling)
+    _check(model, inputs, outputs, execution, profile)
+    lists = tuple(None if name == SKIP else read_input_list(name) for name in inputs.input_list)
+    made = setup(
+        model.backend,
+        model.config_file,
+        model.soc,
+        log_level=tooling.log_level,
+        chosen=not model.retrieve_context,
+    )
+    settings = _settings(lists, inputs, outputs, execution, profile, made.config)
+    measured = profiling(profile.profiling_level, profile.profiling_option, made.target.library)
+    wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))
+    until = (execution.retrieve_context_timeout, "execute") if execution.retrieve_context_timeout else None
+    with unfinished(Path(outputs.output_dir)) as folder, _opened(model, made.target.library) as found:
+        runs = guarded(
+            run_job, found, made.target, settings, wanted, measured, str(folder), True,
+            name=Path(made.target.library).name, timeout=execution.timeout, note=lambda t: say(f"note: {t}"),
+            log=show_log if tooling.log_level else None, until=until,
+        )  # fmt: skip
+    _tell(runs, outputs.output_dir)
+    return 0
+
+
+def _check(
+    model: NetRunModel,
+    inputs: NetRunInputs,
+    outputs: NetRunOutputs,
+    execution: NetRunExecution,
+    profile: NetRunProfiling,
+) -> None:
+    """What argparse cannot say: flags that need or exclude each other."""
+    required(model.backend, "--backend")
+    required(inputs.input_list, "--input_list")
+    if not (model.model or model.dlc_path or model.retrieve_context):
+        raise UsageError("one of --model, --dlc_path and --retrieve_context is required")
+    if model.retrieve_context and model.dlc_path:
+        raise UsageError("--retrieve_context and --dlc_path exclude each other")
+    if model.retrieve_context and (outputs.debug or outputs.set_output_tensors):
+        flag = "--debug" if outputs.debug else "--set_output_tensors"
+        raise UsageError(
+            f"{flag}: the outputs of a context binary are compiled into it",
+            hint="compile it with --enable_intermediate_outputs or --set_output_tensors",
+        )
+    if execution.retrieve_context_timeout and not model.retrieve_context:
+        raise UsageError("--retrieve_context_timeout goes with --retrieve_context")
+    if model.use_mmap and not model.retrieve_context:
+        raise UsageError("--use_mmap goes with --retrieve_context")
+    window = profile.graph_profiling_start_delay or profile.graph_profiling_num_executions
+    if (window or profile.profiling_option) and not profile.profiling_level:
+        raise UsageError("profiling needs a level", hint="--profiling_level basic")
+
+
+def _settings(
+    lists: tuple[InputList | None, ...],
+    inputs: NetRunInputs,
+    outputs: NetRunOutputs,
+    execution: NetRunExecution,
+    profile: NetRunProfiling,
+    config: RunConfig,
+) -> RunSettings:
+    cache = inputs.max_input_cache_size_mb
+    return RunSettings(
+        lists,
+        native_inputs=inputs.use_native_input_files,
+        native_names=inputs.native_input_tensor_names,
+        native_outputs=outputs.use_native_output_files,
+        inferences=execution.num_inferences,
+        duration=execution.duration,
+        keep=outputs.keep_num_outputs,
+        batch_multiplier=inputs.batch_multiplier,
+        synchronous=execution.synchronous,
+        depth=config.queue_depth,
+        cache_sets=inputs.max_input_cache_tensor_sets,
+        cache_bytes=None if cache is None else cache * MB,
+        profile_delay=profile.graph_profiling_start_delay or config.profile_delay,
+        profile_executions=profile.graph_profiling_num_executions or config.profile_executions,
+    )
+
+
+@contextmanager
+def _opened(model: NetRunModel, library: str) -> Generator[Source]:
+    if not model.retrieve_context:
+        yield source(model.model, model.dlc_path, model.model_prefix, library)
+        return
+    with opened_binary(model.retrieve_context) as binary:
+        yield Source(binary=binary)
+
+
+def _named_outputs(lists: tuple[InputList | None, ...]) -> tuple[str, ...]:
+    return tuple(name for given in lists if given is not None for name in given.outputs)
+
+
+def _tell(runs: list[GraphRun], folder: str) -> None:
+    for run in runs:
+        each = run.execute_seconds / max(run.inferences, 1) * 1e3
+        print(
+            f"{run.name}: {run.inferences} inference(s), {each:.3f} ms each in the library, "
+            f"{run.results} result(s) in {folder}"
+        )

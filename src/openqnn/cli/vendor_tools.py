@@ -1,0 +1,149 @@
+"""What qnn-net-run, qnn-context-binary-generator and `openqnn compile` have in common."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from openqnn.compiler import Profiling, Source, is_htp, net_of, resolved
+from openqnn.errors import LibraryError, ModelError, UsageError
+from openqnn.qnn.library import find_library
+from openqnn.qnn.options import ContextOptions, DeviceOptions
+from openqnn.qnn.probe import probe_library
+from openqnn.qnn.profile import Level
+from openqnn.qnn.soc import find_soc, soc_of_arch
+from openqnn.runtime.config_file import RunConfig, read_config
+from openqnn.runtime.vendor import Target
+
+MODEL_DLC = "libQnnModelDlc.so"
+"""The original's stand-in for a model library when a DLC is given."""
+GRAPH_FILES = (".so", ".dlc")
+_LOG = {"": 2, "error": 1, "warn": 2, "info": 3, "verbose": 4, "debug": 5}
+_LEVELS = {"basic": Level.BASIC, "detailed": Level.DETAILED, "backend": Level.LINTING}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The target of a tool with all settings from flags and files."""
+
+    target: Target
+    config: RunConfig
+
+
+def say(text: str) -> None:
+    """A word on the way; results are not mixed with it."""
+    print(text, file=sys.stderr)
+
+
+def show_log(text: str) -> None:
+    print(text, end="", file=sys.stderr)
+
+
+def required(value: object, flag: str) -> None:
+    if not value:
+        raise UsageError(f"{flag} is required")
+
+
+def setup(
+    backend: str, config_file: str, soc: str = "", arch: str = "", log_level: str = "", *, chosen: bool = True
+) -> Setup:
+    """Find the library and settle what it compiles for; `chosen=False`: a binary has its SoC already."""
+    library = resolved(backend)
+    config = read_config(config_file) if config_file else RunConfig()
+    for remark in config.remarks:
+        say(f"note: {remark}")
+    device = _device(library, config, soc, arch, chosen)
+    graphs = dict(config.htp.graphs)
+    if config.htp.every_graph is not None:
+        graphs[""] = config.htp.every_graph
+    context = config.htp.context
+    if config.queue_depth is not None and is_htp(library):
+        context = replace(context or ContextOptions(), queue_depth=config.queue_depth)
+    if not is_htp(library) and (graphs or config.htp.context or config.htp.device):
+        raise UsageError(f"{config_file} has settings of HTP, and {Path(library).name} is not HTP")
+    return Setup(Target(library, device, context, graphs, _LOG[log_level], config.enabled), config)
+
+
+def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) -> DeviceOptions | None:
+    if not is_htp(library):
+        if soc or arch:
+            raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(library).name}")
+        return None
+    if soc and arch:
+        raise UsageError("--soc and --htp_arch exclude each other: a SoC has one architecture")
+    if not soc and not arch and config.htp.device is not None:
+        return config.htp.device
+    found = soc_of_arch(arch) if arch else find_soc(soc or None)
+    if chosen and not soc and not arch:
+        say(f"note: compiling for {found}; --soc chooses another")
+    return DeviceOptions(found.model)
+
+
+def source(models: Sequence[str], dlcs: Sequence[str], prefix: str, library: str) -> Source:
+    """Models of every kind: what needs a library to be read is left to the child process."""
+    nets, files = [], list[str]()
+    for name in models:
+        if Path(name).name == MODEL_DLC:
+            if not dlcs:
+                raise UsageError(f"{MODEL_DLC} needs a DLC file", hint="--dlc_path MODEL.dlc")
+            continue
+        if not Path(name).is_file():
+            raise ModelError(f"{name}: no such file")
+        if Path(name).suffix in GRAPH_FILES:
+            files.append(name)
+        else:
+            from openqnn.pipeline import open_graph
+
+            nets.append(net_of(open_graph(name), library))
+    for name in dlcs:
+        if not Path(name).is_file():
+            raise ModelError(f"{name}: no such file")
+    return Source(tuple(nets), (*files, *dlcs), prefix=prefix)
+
+
+@contextmanager
+def opened_binary(path: str) -> Generator[str]:
+    """The path of a context binary: the file itself, or one taken out of an EPContext model."""
+    if Path(path).suffix != ".onnx":
+        if not Path(path).is_file():
+            raise ModelError(f"{path}: no such file")
+        yield path
+        return
+    from openqnn.emit.epcontext import read_epcontext
+
+    found = read_epcontext(path)
+    if found.file is not None:
+        yield str(found.file)
+        return
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(found.binary())
+        file.flush()
+        yield file.name
+
+
+def profiling(level: str, option: str, library: str) -> Profiling:
+    if option and level != "detailed":
+        raise UsageError("--profiling_option optrace goes with --profiling_level detailed")
+    if level == "client":
+        return Profiling(times=True)
+    if level == "backend" and not is_htp(library):
+        raise UsageError(f"{Path(library).name} has no profiling level of its own")
+    return Profiling(_LEVELS.get(level), optrace=bool(option))
+
+
+def print_version(tool: str) -> int:
+    """The version of the tool, and the build of every library that is there."""
+    from openqnn.cli.commands import version
+
+    print(f"{tool} (openqnn {version()})")
+    for name in ("libQnnHtp.so", "libQnnCpu.so", "libQnnSystem.so"):
+        try:
+            found = probe_library(find_library(name))
+        except LibraryError:
+            continue
+        print(f"{name} {found.build_id or found.core_api or found.error}")
+    return 0

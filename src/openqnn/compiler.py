@@ -1,0 +1,221 @@
+"""Any source on a vendor library: nets from graphs, DLC files and model libraries; jobs for a child process.
+
+The jobs run where a crash of a library does no harm, see `openqnn.runtime.guard`. Only they touch libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from openqnn.emit import lower
+from openqnn.errors import InputError, ModelError, UsageError
+from openqnn.formats.files import replacing
+from openqnn.ir import Graph
+from openqnn.qnn.backend import Backend
+from openqnn.qnn.dlc import read_dlc
+from openqnn.qnn.htp_config import check_taken
+from openqnn.qnn.library import find_library
+from openqnn.qnn.model_library import read_model_library
+from openqnn.qnn.net import Net
+from openqnn.qnn.options import GraphOptions
+from openqnn.qnn.profile import Level
+from openqnn.qnn.system import ContextInfo, context_info
+from openqnn.qnn.system_api import SystemApi
+from openqnn.runtime.guard import Reporter
+from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
+from openqnn.runtime.vendor import Meter, Target, VendorModel, every_tensor, read_binary, with_outputs
+
+HTP_LIBRARY = "libQnnHtp"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where graphs come from: records, files that hold graphs, or a context binary. `files` may be mixed."""
+
+    nets: tuple[Net, ...] = ()
+    files: tuple[str, ...] = ()
+    binary: str = ""
+    prefix: str = "QnnModel"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Tensors to give out besides the outputs: by graph ("" for any), or all of them.
+
+    `perhaps` are names from input lists, which not every graph needs to have.
+    """
+
+    tensors: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    everything: bool = False
+    perhaps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Profiling:
+    """What is measured: `level` by the library, `times` by us alone."""
+
+    level: Level | None = None
+    times: bool = False
+    optrace: bool = False
+
+    def meter(self) -> Meter:
+        return Meter(self.level, times=self.times, optrace=self.optrace)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a compilation made: `size` in bytes, `seconds` spent inside the library by stage."""
+
+    graphs: tuple[str, ...]
+    size: int
+    seconds: Mapping[str, float]
+
+
+def is_htp(library: str) -> bool:
+    return Path(library).name.startswith(HTP_LIBRARY)
+
+
+def net_of(graph: Graph, library: str) -> Net:
+    """A graph as records for a library: HTP takes fewer forms than the others."""
+    if is_htp(library):
+        from openqnn.passes.htp import legalise_htp
+
+        graph = legalise_htp(graph)
+    return lower(graph)
+
+
+def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:
+    """The source's graphs as records that suit the library."""
+    nets = list(source.nets)
+    for path in source.files:
+        nets += [_suited(net, library) for net in read_nets(path, reporter, source.prefix)]
+    names = [net.name for net in nets]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ModelError(
+            f"two graphs are called '{twice[0]}', and a context takes each name once",
+            hint="convert one of them again under another name",
+        )
+    return nets
+
+
+def read_nets(path: str, reporter: Reporter, prefix: str = "QnnModel") -> list[Net]:
+    """The graphs of a DLC file or a model library. libQnnIr takes part because it accepts every operation."""
+    if not Path(path).is_file():
+        raise ModelError(f"{path}: no such file")
+    reporter.step(f"read {Path(path).name}")
+    with Backend("ir", capture=False, progress=reporter.step) as backend:
+        if Path(path).suffix == ".so":
+            return read_model_library(backend, path)
+        return read_dlc(backend, SystemApi(capture=False), path)
+
+
+def _suited(net: Net, library: str) -> Net:
+    """Float graphs are put in the forms that HTP takes; quantized ones are run as they are."""
+    if not is_htp(library) or any(tensor.quant for tensor in net.tensors.values()):
+        return net
+    graph = _graph_of(net)
+    return net if graph is None else net_of(graph, library)
+
+
+def _graph_of(net: Net) -> Graph | None:
+    """The graph behind the records; None where an operation is not one that is known here."""
+    from openqnn.emit.read import graph_of
+
+    try:
+        return graph_of(net)
+    except ModelError:
+        return None
+
+
+def _with_wanted(nets: Sequence[Net], wanted: Wanted) -> list[Net]:
+    names = [net.name for net in nets]
+    for graph in wanted.tensors:
+        if graph and graph not in names:
+            raise InputError(f"there is no graph '{graph}'", hint=f"the graphs: {', '.join(names)}")
+    made: list[Net] = []
+    for net in nets:
+        extra = [*wanted.tensors.get(net.name, ()), *wanted.tensors.get("", ())]
+        extra += [name for name in wanted.perhaps if name in net.tensors and name not in net.inputs]
+        if wanted.everything:
+            extra += every_tensor(net)
+        made.append(with_outputs(net, extra))
+    return made
+
+
+def run_job(
+    source: Source,
+    target: Target,
+    settings: RunSettings,
+    wanted: Wanted,
+    profiling: Profiling,
+    folder: str,
+    mapped: bool,
+    reporter: Reporter,
+) -> list[GraphRun]:
+    """Run a source on files, with results in a folder."""
+    nets = [] if source.binary else _with_wanted(nets_of(source, target.library, reporter), wanted)
+    with VendorModel(
+        target, nets, source.binary, meter=profiling.meter(), progress=reporter.step, mapped=mapped
+    ) as model:
+        return run_graphs(model, settings, Path(folder), reporter)
+
+
+def compile_job(
+    source: Source,
+    target: Target,
+    wanted: Wanted,
+    profiling: Profiling,
+    file: str,
+    folder: str,
+    reporter: Reporter,
+) -> Compiled:
+    """Compile a source into one context and write it to a file ("" writes none)."""
+    nets = _with_wanted(nets_of(source, target.library, reporter), wanted)
+    with VendorModel(target, nets, meter=profiling.meter(), progress=reporter.step) as model:
+        blob = model.binary() if file else None
+        if blob is not None:
+            info = context_info(blob, capture=False)
+            check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
+            with replacing(file) as out:
+                out.write(blob.data)
+        if model.meter.active and folder:
+            write_profile(model, Path(folder), "qnn-context-binary-generator")
+        size = 0 if blob is None else int(blob.nbytes)
+        return Compiled(tuple(model.graphs), size, dict(model.seconds))
+
+
+def info_job(path: str, reporter: Reporter) -> ContextInfo:
+    """What is in a context binary."""
+    reporter.step(f"read what is in {Path(path).name}")
+    try:
+        return context_info(read_binary(path), capture=False)
+    except ModelError as error:
+        name = "" if error.message.startswith(path) else f"{path}: "
+        raise ModelError(f"{name}{error.message}", hint=error.hint) from error
+
+
+def nets_job(path: str, prefix: str, reporter: Reporter) -> list[Net]:
+    return read_nets(path, reporter, prefix)
+
+
+def _asked(target: Target, graphs: Sequence[str]) -> dict[str, GraphOptions]:
+    """The options of each graph, where it has any."""
+    found = {name: target.options_of(name) for name in graphs}
+    return {name: options for name, options in found.items() if options is not None}
+
+
+def source_of(paths: Sequence[str], prefix: str = "QnnModel") -> Source:
+    """The files of a command line; a context binary stands alone."""
+    if any(Path(path).suffix == ".bin" for path in paths):
+        if len(paths) > 1:
+            raise UsageError("a context binary is opened alone: its graphs are compiled together already")
+        return Source(binary=paths[0])
+    return Source(files=tuple(paths), prefix=prefix)
+
+
+def resolved(library: str) -> str:
+    """The library's full path."""
+    return str(find_library(library))

@@ -1,0 +1,154 @@
+"""EPContext models: a context binary in an ONNX model that ONNX Runtime's QNN execution provider loads.
+
+One node per graph of the binary. The first one has the binary, in the model or in a file beside it; the
+others share it. The provider finds a graph by the name of its node.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openqnn.errors import ModelError, UsageError
+from openqnn.formats.files import replacing
+from openqnn.ir import DType
+from openqnn.qnn.net import Array, NetTensor
+from openqnn.qnn.system import ContextInfo, GraphInfo
+
+DOMAIN = "com.microsoft"
+SOURCE = "QNNExecutionProvider"
+LARGEST_EMBEDDED = (1 << 31) - (1 << 20)  # a protobuf message ends at 2 GiB
+_READABLE = ("qnnexecutionprovider", "qnn")
+
+
+def write_epcontext(
+    path: str | os.PathLike[str], blob: Array, info: ContextInfo, *, embed: bool = True, name: str = ""
+) -> list[Path]:
+    """Write the model, and with `embed=False` the binary as <stem>_qnn.bin beside it; gives the files."""
+    import onnx
+
+    target = Path(path)
+    if embed and blob.nbytes > LARGEST_EMBEDDED:
+        raise UsageError(
+            f"{target}: the binary is too large for an ONNX file", hint="write it beside the model"
+        )
+    beside = target.with_name(f"{target.stem}_qnn.bin")
+    cache = blob.tobytes() if embed else beside.name
+    nodes = [
+        _node(graph, cache if index == 0 else None, embed, info) for index, graph in enumerate(info.graphs)
+    ]
+    inputs = {t.tensor.name: t.tensor for graph in info.graphs for t in graph.inputs}
+    outputs = {t.tensor.name: t.tensor for graph in info.graphs for t in graph.outputs}
+    graph = onnx.helper.make_graph(
+        nodes,
+        name or target.stem,
+        [_value(t) for t in inputs.values()],
+        [_value(t) for t in outputs.values()],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(DOMAIN, 1)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="openqnn")
+    if not embed:
+        with replacing(beside) as file:
+            file.write(blob.data)
+    with replacing(target) as file:
+        file.write(model.SerializeToString())
+    return [target] if embed else [target, beside]
+
+
+def _node(graph: GraphInfo, cache: bytes | str | None, embed: bool, info: ContextInfo) -> Any:
+    import onnx
+
+    attributes: dict[str, Any] = {}
+    if cache is not None:
+        attributes["ep_cache_context"] = cache
+    # The reader's own default for main_context is 0, so it is always written.
+    attributes |= {
+        "main_context": int(cache is not None),
+        "embed_mode": int(embed),
+        "ep_sdk_version": info.build_id,
+        "partition_name": graph.name,
+        "source": SOURCE,
+    }
+    names = [[t.tensor.name for t in tensors] for tensors in (graph.inputs, graph.outputs)]
+    node = onnx.helper.make_node("EPContext", *names, name=graph.name, domain=DOMAIN)
+    for key, value in attributes.items():
+        node.attribute.append(onnx.helper.make_attribute(key, value))
+    return node
+
+
+def _value(tensor: NetTensor) -> Any:
+    import onnx
+
+    dtype = DType(tensor.dtype)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(dtype.numpy)
+    return onnx.helper.make_tensor_value_info(tensor.name, kind, tensor.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class EpContext:
+    """What an EPContext model holds: the bytes of the binary, or where it is."""
+
+    data: bytes | None
+    file: Path | None
+    partitions: tuple[str, ...]
+    sdk_version: str
+
+    def binary(self) -> bytes:
+        if self.data is not None:
+            return self.data
+        assert self.file is not None
+        return self.file.read_bytes()
+
+
+def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
+    """Find the context binary of a model; ModelError where there is none, or more than one."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    file = Path(path)
+    try:
+        model = onnx.ModelProto.FromString(file.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{file}: {error.strerror or error}") from error
+    except (DecodeError, ValueError) as error:
+        raise ModelError(f"{file} is not an ONNX model") from error
+    found = [_attributes(node) for node in model.graph.node if node.op_type == "EPContext"]
+    ours = [a for a in found if str(a.get("source", "")).lower() in _READABLE]
+    if not ours:
+        others = ", ".join(sorted({str(a.get("source", "unknown")) for a in found}))
+        reason = f"its contexts are of {others}" if found else "it has no EPContext node"
+        raise ModelError(f"{file} holds no QNN context: {reason}")
+    mains = [a for a in ours if "ep_cache_context" in a]
+    if len(mains) != 1:
+        raise ModelError(f"{file} has {len(mains)} context binaries, and one can be run at a time")
+    partitions = tuple(str(a["name"]) for a in ours)
+    main = mains[0]
+    sdk = str(main.get("ep_sdk_version", ""))
+    if main.get("embed_mode", 1):
+        return EpContext(main["ep_cache_context"], None, partitions, sdk)
+    return EpContext(None, _beside(file, bytes(main["ep_cache_context"]).decode()), partitions, sdk)
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    """Attributes by name. The binary stays bytes; other strings become text."""
+    import onnx
+
+    found: dict[str, Any] = {"name": node.name}
+    for attribute in node.attribute:
+        value: Any = onnx.helper.get_attribute_value(attribute)
+        plain = isinstance(value, bytes) and attribute.name != "ep_cache_context"
+        found[attribute.name] = value.decode(errors="replace") if plain else value
+    return found
+
+
+def _beside(model: Path, name: str) -> Path:
+    """The provider takes files of the model's own folder only, and so does this."""
+    folder = model.parent.resolve()
+    file = (folder / name).resolve()
+    if Path(name).is_absolute() or not file.is_relative_to(folder):
+        raise ModelError(f"{model} refers to {name}, outside its own folder")
+    if not file.is_file():
+        raise ModelError(f"{model} refers to {name}, which is not there")
+    return file

@@ -1,0 +1,83 @@
+"""Input lists: which file goes into which input, one inference per line.
+
+    %out_a out_b                          tensors that are wanted besides the outputs (first line only)
+    image:=a.raw state:=b.raw             by name
+    a.raw b.raw                           in the order of the inputs
+
+Empty lines and further lines that start with # or % are skipped; Windows line ends are taken as they come.
+Relative paths start at the working directory or, where nothing is there, at the list's own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from openqnn.errors import InputError
+
+_MARKS = ("#", "%")
+_NAMED = re.compile(r"\s+(?=\S+:=)")
+
+
+@dataclass(frozen=True, slots=True)
+class InputLine:
+    """One inference: (name, path), with "" for names that the line leaves out."""
+
+    number: int
+    files: tuple[tuple[str, Path], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputList:
+    path: Path
+    lines: tuple[InputLine, ...]
+    outputs: tuple[str, ...] = ()
+
+
+def read_input_list(path: str | os.PathLike[str]) -> InputList:
+    """The list, with every file found; InputError names the line otherwise."""
+    file = Path(path)
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as e:
+        raise InputError(f"input list {file}: {e.strerror or e}") from e
+    except UnicodeDecodeError as e:
+        raise InputError(f"input list {file} is not a text file") from e
+    lines: list[InputLine] = []
+    outputs: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if line.startswith(_MARKS):
+            if not lines and not outputs:
+                outputs = tuple(line.lstrip("#%").split())
+        elif line:
+            lines.append(InputLine(number, _files(file, number, line)))
+    if not lines:
+        raise InputError(f"input list {file} names no files")
+    return InputList(file, tuple(lines), outputs)
+
+
+def _files(list_path: Path, number: int, line: str) -> tuple[tuple[str, Path], ...]:
+    where = f"{list_path}, line {number}"
+    if ":=" not in line:
+        return tuple(("", _found(list_path, word, where)) for word in line.split())
+    files: list[tuple[str, Path]] = []
+    for entry in _NAMED.split(line):
+        name, sign, path = entry.partition(":=")
+        if not sign or not name or not path.strip():
+            raise InputError(
+                f"{where}: '{entry}' is not NAME:=PATH", hint="name all files of a line, or none"
+            )
+        if name in dict(files):
+            raise InputError(f"{where}: input '{name}' is given twice")
+        files.append((name, _found(list_path, path.strip(), where)))
+    return tuple(files)
+
+
+def _found(list_path: Path, name: str, where: str) -> Path:
+    for candidate in (Path(name), list_path.parent / name):
+        if candidate.is_file():
+            return candidate.absolute()
+    raise InputError(f"{where}: there is no file {name}")

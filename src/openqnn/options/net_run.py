@@ -1,0 +1,294 @@
+"""Options of qnn-net-run."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from openqnn.options.field import option, refused
+from openqnn.options.source import positive
+
+LOG_LEVELS = ("error", "warn", "info", "debug", "verbose")
+NO_SHARED_BUFFER = "shared buffers need the memory of an Android device"
+NO_OP_PACKAGES = (
+    "op packages are libraries of their own for each backend, and none can be registered in this version"
+)
+NO_PERF_PROFILE = "clocks and power are those of a device, and this machine has none"
+NO_PLATFORM_OPTIONS = "the libraries for this machine have no platform options"
+NO_VALIDATION = (
+    "the libraries for this machine cannot validate a binary; `openqnn context check` compares what it says"
+)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """a,b,c."""
+    return tuple(word for word in text.split(",") if word)
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds above 0")
+    return value
+
+
+def milliseconds(text: str) -> float:
+    """Microseconds, as the original takes its limits, in seconds."""
+    return positive(text) / 1e6
+
+
+def natural(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of at least 0")
+    return int(text)
+
+
+def sets(text: str) -> int:
+    """A number of input sets; -1 for all."""
+    return -1 if text == "-1" else natural(text)
+
+
+def tensors(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """graph0:tensor0,tensor1;graph1:tensor2; without a graph, the tensors of any ("")."""
+    found: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, text.split(";")):
+        graph, sign, names = part.rpartition(":")
+        if (sign and not graph) or not words(names):
+            raise argparse.ArgumentTypeError(f"{part!r}: expected GRAPH:TENSOR[,TENSOR...]")
+        found[graph] = (*found.get(graph, ()), *words(names))
+    return tuple(found.items())
+
+
+@dataclass(frozen=True)
+class Tooling:
+    """The tool."""
+
+    log_level: str = option(
+        "",
+        "--log_level",
+        metavar="LEVEL",
+        choices=LOG_LEVELS,
+        help="show what the library logs, up to error, warn, info, debug or verbose",
+    )
+    version: bool = option(
+        False, "--version", help="print the version of the tool and of the libraries found"
+    )
+
+
+@dataclass(frozen=True)
+class NetRunModel:
+    """The model."""
+
+    model: tuple[str, ...] = option(
+        (),
+        "--model",
+        metavar="FILES",
+        parse=words,
+        exclusive="model",
+        help="model libraries (.so), separated by commas; also .onnx and .oqnn files. libQnnModelDlc.so "
+        "stands for the files of --dlc_path",
+    )
+    retrieve_context: str = option(
+        "",
+        "--retrieve_context",
+        metavar="FILE",
+        exclusive="model",
+        help="a context binary to run, or an EPContext model that holds one",
+    )
+    dlc_path: tuple[str, ...] = option(
+        (), "--dlc_path", metavar="FILES", parse=words, help="DLC files to run, separated by commas"
+    )
+    model_prefix: str = option(
+        "QnnModel",
+        "--model_prefix",
+        metavar="NAME",
+        help="what the functions of a model library start with (default: QnnModel)",
+    )
+    backend: str = option(
+        "",
+        "--backend",
+        metavar="LIBRARY",
+        help="the library to run on: a path, a file name such as libQnnHtp.so, or cpu, htp",
+    )
+    soc: str = option(
+        "", "--soc", metavar="NAME", help="the SoC that HTP compiles for, by name or number (default: SM8650)"
+    )
+    config_file: str = option(
+        "",
+        "--config_file",
+        metavar="JSON",
+        help="settings of contexts, graphs, asynchronous execution and the backend",
+    )
+    op_packages: None = refused(
+        "--op_packages", why=NO_OP_PACKAGES, metavar="LIST", help="op packages to register"
+    )
+    platform_options: None = refused(
+        "--platform_options", why=NO_PLATFORM_OPTIONS, metavar="LIST", help="options for the platform"
+    )
+    use_mmap: bool = option(False, "--use_mmap", help="map the context binary into memory (always done)")
+    validate_binary: None = refused(
+        "--validate_binary", why=NO_VALIDATION, help="validate the context binary"
+    )
+
+
+@dataclass(frozen=True)
+class NetRunInputs:
+    """Inputs."""
+
+    input_list: tuple[str, ...] = option(
+        (),
+        "--input_list",
+        metavar="FILES",
+        parse=words,
+        help="lists of input files, one per graph, separated by commas; __ leaves a graph out",
+    )
+    use_native_input_files: bool = option(
+        False,
+        "--use_native_input_files",
+        exclusive="native",
+        help="input files have the types of the graph (default: float32)",
+    )
+    native_input_tensor_names: tuple[str, ...] = option(
+        (),
+        "--native_input_tensor_names",
+        metavar="NAMES",
+        parse=words,
+        exclusive="native",
+        help="inputs whose files have the type of the graph, separated by commas",
+    )
+    batch_multiplier: int = option(
+        1,
+        "--batch_multiplier",
+        metavar="N",
+        parse=positive,
+        help="run on N times the batch that the graph was composed with",
+    )
+    max_input_cache_tensor_sets: int | None = option(
+        None,
+        "--max_input_cache_tensor_sets",
+        metavar="N",
+        parse=sets,
+        exclusive="cache",
+        help="input sets to keep in memory for another round; -1 for all",
+    )
+    max_input_cache_size_mb: int | None = option(
+        None,
+        "--max_input_cache_size_mb",
+        metavar="N",
+        parse=natural,
+        exclusive="cache",
+        help="memory for input sets that are kept, in MB (default: 256)",
+    )
+
+
+@dataclass(frozen=True)
+class NetRunOutputs:
+    """Results."""
+
+    output_dir: str = option(
+        "output", "--output_dir", metavar="DIR", help="where Result_<n>/<tensor>.raw go (default: output)"
+    )
+    use_native_output_files: bool = option(
+        False,
+        "--use_native_output_files",
+        help="write <tensor>_native.raw in the types of the graph (default: float32)",
+    )
+    debug: bool = option(False, "--debug", exclusive="tensors", help="write the results of all layers")
+    set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = option(
+        (),
+        "--set_output_tensors",
+        metavar="LIST",
+        parse=tensors,
+        exclusive="tensors",
+        help="intermediate tensors to write too: graph0:tensor0,tensor1;graph1:tensor2",
+    )
+    keep_num_outputs: int | None = option(
+        None,
+        "--keep_num_outputs",
+        metavar="N",
+        parse=natural,
+        help="write the results of so many inferences only",
+    )
+
+
+@dataclass(frozen=True)
+class NetRunExecution:
+    """Execution."""
+
+    num_inferences: int | None = option(
+        None,
+        "--num_inferences",
+        metavar="N",
+        parse=positive,
+        exclusive="length",
+        help="so many inferences, over the list as often as needed",
+    )
+    duration: float | None = option(
+        None,
+        "--duration",
+        metavar="S",
+        parse=seconds,
+        exclusive="length",
+        help="go over the list for so many seconds",
+    )
+    synchronous: bool = option(
+        False, "--synchronous", help="one inference after the other, whatever the configuration file says"
+    )
+    timeout: float | None = option(
+        None,
+        "--timeout",
+        metavar="US",
+        parse=milliseconds,
+        help="give up when the whole run takes longer, in microseconds",
+    )
+    retrieve_context_timeout: float | None = option(
+        None,
+        "--retrieve_context_timeout",
+        metavar="US",
+        parse=milliseconds,
+        help="give up when loading the context binary takes longer, in microseconds",
+    )
+    shared_buffer: None = refused(
+        "--shared_buffer", why=NO_SHARED_BUFFER, help="share buffers with the device"
+    )
+    perf_profile: None = refused(
+        "--perf_profile", why=NO_PERF_PROFILE, metavar="NAME", help="performance profile"
+    )
+
+
+@dataclass(frozen=True)
+class NetRunProfiling:
+    """Profiling."""
+
+    profiling_level: str = option(
+        "",
+        "--profiling_level",
+        metavar="LEVEL",
+        choices=("basic", "detailed", "backend", "client"),
+        help="write qnn-profiling-data_0.log: basic, detailed (each node), backend (HTP: linting), "
+        "client (our own times only)",
+    )
+    profiling_option: str = option(
+        "",
+        "--profiling_option",
+        metavar="NAME",
+        choices=("optrace",),
+        help="optrace: with detailed, a trace of operations",
+    )
+    graph_profiling_start_delay: float = option(
+        0.0,
+        "--graph_profiling_start_delay",
+        metavar="S",
+        parse=seconds,
+        help="seconds of execution before profiling starts",
+    )
+    graph_profiling_num_executions: int | None = option(
+        None,
+        "--graph_profiling_num_executions",
+        metavar="N",
+        parse=positive,
+        help="profile so many executions at most",
+    )

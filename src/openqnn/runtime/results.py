@@ -1,0 +1,135 @@
+"""Result_<n>/<tensor>.raw, and a folder of results that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from openqnn.errors import OutputError
+from openqnn.formats import execution_metadata
+from openqnn.formats.raw import dequantized
+from openqnn.qnn import abi
+from openqnn.qnn.graph import Graph
+from openqnn.qnn.net import Array, NetTensor
+
+
+class Results:
+    """Writes the outputs of one graph; `count` is the number of the next Result folder."""
+
+    def __init__(self, folder: Path, graph: Graph, native: bool, stem: Callable[[str], str]) -> None:
+        self._folder, self._native, self.count = folder, native, 0
+        self._tensors = {tensor.name: tensor for tensor in graph.outputs}
+        self.files: dict[str, str] = {}
+        for name, tensor in self._tensors.items():
+            plain = not native or tensor.dtype == abi.FLOAT_32
+            self.files[name] = self._free(stem(name), ".raw" if plain else "_native.raw")
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, outputs: dict[str, Array], lines: int, parts: int, room: int | None) -> None:
+        """One inference; where it took several lines of the list, each of them has a result of its own."""
+        files = [(self.files[name], self._numbers(name, array)) for name, array in outputs.items()]
+        for index in range(min(lines, parts, room if room is not None else lines)):
+            folder = f"{self._folder}/Result_{self.count}"
+            os.mkdir(folder)
+            for file, array in files:
+                part = array if parts == 1 else np.split(array.reshape(parts, -1), parts)[index]
+                _write(f"{folder}/{file}", part)
+            self.count += 1
+
+    def _numbers(self, name: str, array: Array) -> Array:
+        tensor = self._tensors[name]
+        return array if self._native or tensor.dtype == abi.FLOAT_32 else as_float(array, tensor)
+
+    def _free(self, stem: str, suffix: str) -> str:
+        file, number = f"{stem}{suffix}", 1
+        while file.lower() in {taken.lower() for taken in self.files.values()}:
+            number += 1
+            file = f"{stem}_{number}{suffix}"
+        return file
+
+
+def as_float(array: Array, tensor: NetTensor) -> Array:
+    """An output as real numbers in float32."""
+    quant = tensor.quant
+    if quant is None:
+        return array.astype(np.float32)
+    if quant.axis is None:
+        return dequantized(array, quant.scales[0], quant.offsets[0])
+    shape = [-1 if axis == quant.axis else 1 for axis in range(array.ndim)]
+    offsets = np.array(quant.offsets, np.float64).reshape(shape)
+    return ((array.astype(np.float64) + offsets) * np.array(quant.scales).reshape(shape)).astype(np.float32)
+
+
+def _write(path: str, array: Array) -> None:
+    """Unbuffered: one system call per file is what keeps small inferences fast."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        rest = np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}", hint="is the disk full?") from error
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def unfinished(target: Path) -> Generator[Path]:
+    """A folder beside `target` to write in, whose content takes its place when the block ends well.
+
+    A run that is killed leaves only that folder, whose name says that it is partial; the next one removes it.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_dir():
+            raise OutputError(f"{target} is a file, and results need a folder")
+        _remove_remains(target)
+        partial = target.parent / f".{target.name}.partial-{os.getpid()}"
+        partial.mkdir()
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield partial
+        _move(partial, target)
+    except OSError as error:
+        hint = "is the disk full?"
+        raise OutputError(f"{target}: cannot be written: {error.strerror or error}", hint=hint) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _remove_remains(target: Path) -> None:
+    """Folders of runs that were killed."""
+    for left in target.parent.glob(f".{target.name}.partial-*"):
+        number = left.name.rpartition("-")[2]
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _move(partial: Path, target: Path) -> None:
+    """The record of a finished run goes first from the old results and comes last with the new ones."""
+    with suppress(OSError):
+        target.rmdir()  # an empty folder gives way
+    if not target.exists():
+        partial.rename(target)
+        return
+    record = execution_metadata.FILE
+    (target / record).unlink(missing_ok=True)
+    _remove_results(target)
+    for item in sorted(partial.iterdir(), key=lambda path: path.name == record):
+        old = target / item.name
+        if old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old)
+        item.replace(old)
+
+
+def _remove_results(target: Path) -> None:
+    """Results of an earlier run, which would look like this run's where they are more."""
+    for old in target.glob("Result_*"):
+        if old.is_dir() and old.name.removeprefix("Result_").isdigit():
+            shutil.rmtree(old)

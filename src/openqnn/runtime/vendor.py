@@ -1,0 +1,221 @@
+"""Graphs on a vendor library, in this process: composed from records, or loaded from a context binary."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from openqnn.errors import BackendError, InputError, ModelError
+from openqnn.qnn import abi
+from openqnn.qnn.backend import Backend, Progress
+from openqnn.qnn.binding import Slot
+from openqnn.qnn.context import Context
+from openqnn.qnn.graph import Graph
+from openqnn.qnn.marshal import Arena
+from openqnn.qnn.net import Array, Net, TensorKind
+from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
+from openqnn.qnn.profile import Level, Profile
+from openqnn.qnn.profile_log import Measured, Method
+from openqnn.qnn.system import ContextInfo, context_info
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A library and how it is set up; `graphs` has options by graph name, "" for every other graph."""
+
+    library: str
+    device: DeviceOptions | None = None
+    context: ContextOptions | None = None
+    graphs: Mapping[str, GraphOptions] = field(default_factory=dict[str, GraphOptions])
+    log_level: int = abi.LOG_WARN
+    enabled: tuple[str, ...] = ()
+    """Of a context binary, only these graphs."""
+
+    def options_of(self, graph: str) -> GraphOptions | None:
+        return self.graphs.get(graph) or self.graphs.get("")
+
+
+class Meter:
+    """Measures calls for the profiling log; does nothing but call while no level is set."""
+
+    def __init__(self, level: Level | None = None, *, times: bool = False, optrace: bool = False) -> None:
+        self.level, self._times, self._optrace = level, times or level is not None, optrace
+        self.found: list[Measured] = []
+
+    @property
+    def active(self) -> bool:
+        return self._times
+
+    def call(self, backend: Backend, method: Method, graph: str, function: Callable[[Any], T]) -> T:
+        """`function(handle)`; the handle is None when the library is not to measure."""
+        if not self._times:
+            return function(None)
+        if self.level is None:
+            start = now()
+            result = function(None)
+            self.found.append(Measured(method, (), graph, start, now()))
+            return result
+        with Profile(backend, self.level, optrace=self._optrace) as profile:
+            start = now()
+            result = function(profile.handle)
+            self.found.append(Measured(method, profile.events(), graph, start, now()))
+        return result
+
+
+def now() -> int:
+    """Microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class VendorModel:
+    """A backend, one context on it, and the graphs in the context, ready to run. A context manager."""
+
+    def __init__(
+        self,
+        target: Target,
+        nets: Sequence[Net] = (),
+        binary: str | PathLike[str] = "",
+        *,
+        meter: Meter | None = None,
+        progress: Progress | None = None,
+        capture: bool = False,
+        mapped: bool = True,
+    ) -> None:
+        self.meter, self._handles = meter or Meter(), ExitStack()
+        self.arena = Arena()
+        self.seconds: dict[str, float] = {}
+        """What the library itself took: finalize, serialise, load."""
+        with ExitStack() as on_failure:
+            on_failure.push(self._handles)
+            self.backend = self._handles.enter_context(
+                Backend(target.library, target.device, capture=capture, log_level=target.log_level,
+                        progress=progress)
+            )  # fmt: skip
+            if not capture:  # a process of its own: what the library says goes where a crash leaves it
+                self.backend.api.log.echo = sys.stderr.fileno()
+            self.context = self._load(target, binary, mapped) if binary else self._compose(target, nets)
+            on_failure.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._handles.close()
+
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        return self.context.graphs
+
+    def binary(self) -> Array:
+        """The compiled context as bytes."""
+        start = time.perf_counter()
+        made = self.context.binary()
+        self.seconds["serialise"] = time.perf_counter() - start
+        return made
+
+    def _compose(self, target: Target, nets: Sequence[Net]) -> Context:
+        context = self._handles.enter_context(Context(self.backend, target.context))
+        known = [net.name for net in nets]
+        for name in target.graphs:
+            if name and name not in known:
+                raise ModelError(f"the configuration is for graph '{name}'; the graphs are {known}")
+        for net in nets:
+            graph = context.compose(net, options=target.options_of(net.name))
+            start = time.perf_counter()
+            self.meter.call(self.backend, Method.FINALIZE, net.name, graph.finalize)
+            self.seconds["finalize"] = self.seconds.get("finalize", 0.0) + time.perf_counter() - start
+        return context
+
+    def _load(self, target: Target, path: str | PathLike[str], mapped: bool) -> Context:
+        blob = read_binary(path, mapped)
+        self.backend.progress(f"read what is in {Path(path).name}")
+        try:
+            info = _selected(context_info(blob, capture=False), target.enabled)
+        except ModelError as error:
+            raise ModelError(f"{path}: {error.message}", hint=error.hint) from error
+        start = time.perf_counter()
+        context = self.meter.call(
+            self.backend, Method.CREATE_FROM_BINARY, "",
+            lambda handle: Context.from_binary(self.backend, blob, info, target.context, handle),
+        )  # fmt: skip
+        self.seconds["load"] = time.perf_counter() - start
+        return self._handles.enter_context(context)
+
+
+def _selected(info: ContextInfo, enabled: Sequence[str]) -> ContextInfo:
+    known = [graph.name for graph in info.graphs]
+    for name in enabled:
+        if name not in known:
+            raise ModelError(f"enable_graphs names '{name}'; the binary has {known}")
+    if not enabled:
+        return info
+    return replace(info, graphs=tuple(graph for graph in info.graphs if graph.name in enabled))
+
+
+def read_binary(path: str | PathLike[str], mapped: bool = True) -> Array:
+    """A context binary's bytes, memory-mapped unless told otherwise."""
+    file = Path(path)
+    if not file.is_file():
+        raise ModelError(f"{path}: no such file")
+    if not file.stat().st_size:
+        raise ModelError(f"{path}: the file is empty")
+    try:
+        return np.memmap(file, np.uint8, "r") if mapped else np.fromfile(file, np.uint8)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def with_outputs(net: Net, names: Sequence[str]) -> Net:
+    """The net with these tensors as outputs too, behind its own."""
+    tensors, added = dict(net.tensors), list[str]()
+    produced = {name for node in net.nodes for name in node.outputs}
+    for name in dict.fromkeys(names):
+        if name in net.outputs:
+            continue
+        if name not in produced:
+            raise InputError(f"graph '{net.name}' computes no tensor '{name}'")
+        tensors[name] = replace(tensors[name], kind=TensorKind.APP_READ)
+        added.append(name)
+    return replace(net, tensors=tensors, outputs=(*net.outputs, *added))
+
+
+def every_tensor(net: Net) -> list[str]:
+    """Whatever the nodes compute, in their order."""
+    return [name for node in net.nodes for name in node.outputs]
+
+
+def multiplied(model: VendorModel, graph: Graph, factor: int) -> Graph:
+    """The graph with inputs and outputs of so many times the batch that it was composed with."""
+    if factor == 1:
+        return graph
+    backend, arena = model.backend, model.arena
+    if not backend.is_htp:  # libQnnCpu takes such tensors without a word and computes the first part only
+        raise BackendError(
+            f"{backend.api.library.name} runs the batch that the graph was composed with and no other",
+            hint="leave --batch_multiplier out, or convert the model with a larger batch",
+        )
+
+    def grown(slot: Slot) -> Slot:
+        tensor = replace(slot.tensor, dims=(slot.tensor.dims[0] * factor, *slot.tensor.dims[1:]))
+        struct = arena.tensor(tensor)
+        struct.body.v1.id = slot.struct.body.v1.id
+        return Slot(tensor, struct)
+
+    inputs, outputs = ([grown(slot) for slot in slots] for slots in graph._slots)  # pyright: ignore[reportPrivateUsage]
+    return Graph(backend, graph.name, graph.handle, inputs, outputs, finalized=True)
