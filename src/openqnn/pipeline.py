@@ -15,7 +15,7 @@ import numpy as np
 
 from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, UsageError
 from openqnn.formats.container import is_container
-from openqnn.ir import Array, DType, Graph, Port, Value
+from openqnn.ir import Array, DType, Graph, Port, Value, dtype_of
 from openqnn.ir.store import WRITERS, load_graph
 
 if TYPE_CHECKING:
@@ -249,7 +249,8 @@ def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
 class Session:
     """A graph ready to run. Arrays go in and come out by the source model's names, layout, shapes and types.
 
-    `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp").
+    `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp"), which has
+    `timeout` seconds for a run: the simulator of HTP is slow.
     """
 
     def __init__(
@@ -258,10 +259,12 @@ class Session:
         backend: str | os.PathLike[str] = "cpu",
         *,
         threads: int = 0,
+        timeout: float = 60.0,
     ) -> None:
         self.graph = graph if isinstance(graph, Graph) else open_graph(graph)
         self.backend = os.fspath(backend)
         self._threads = threads
+        self._timeout = timeout
         self._ports = self.graph.ports
         self._executables: dict[tuple[str, ...], CpuExecutable | _VendorExecutable] = {}
         self._main = self._executable(())
@@ -332,7 +335,7 @@ class Session:
             raise UsageError(
                 "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
             )
-        return _VendorExecutable(self.graph, self.backend)
+        return _VendorExecutable(self.graph, self.backend, self._timeout)
 
     def _value(self, name: str) -> Value:
         known = {v.name: v for v in self.graph.values()}
@@ -350,20 +353,24 @@ class Session:
 class _VendorExecutable:
     """A graph on one of Qualcomm's libraries, in a child process: a bad graph cannot take the caller down."""
 
-    def __init__(self, graph: Graph, library: str) -> None:
+    def __init__(self, graph: Graph, library: str, timeout: float) -> None:
         from openqnn.emit import lower
+        from openqnn.passes.htp import legalise_htp
         from openqnn.qnn.isolated import Worker
         from openqnn.qnn.library import find_library
 
-        self._graph = graph
         self._library = find_library(library)
-        self._net = lower(graph)
+        self._graph = legalise_htp(graph) if "Htp" in self._library.name else graph
+        self._net = lower(self._graph)
         self._worker = Worker()
+        self._timeout = timeout
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        shapes = [self._net.tensors[n].dims for n in self._net.inputs]
-        values = [arrays[v.name].reshape(s) for v, s in zip(self._graph.inputs, shapes, strict=True)]
-        results = self._worker.run(self._net, dict(zip(self._net.inputs, values, strict=True)), self._library)
+        given: dict[str, Array] = {}
+        for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
+            array = arrays[value.name].reshape(self._net.tensors[name].dims)
+            given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array)
+        results = self._worker.run(self._net, given, self._library, timeout=self._timeout)
         return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
 
     def close(self) -> None:

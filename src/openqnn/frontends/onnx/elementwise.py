@@ -276,14 +276,17 @@ def bitwise_and(t: Translation, a: Value, b: Value) -> Value:
 
 @translates("BitwiseOr")
 def bitwise_or(t: Translation, a: Value, b: Value) -> Value:
+    """What b adds to a: nothing on the way leaves the range, as HTP's integers saturate."""
     wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
-    return t.cast(sub(t, add(t, *wide), _and(t, *wide, a.dtype)), a.dtype)
+    return t.cast(add(t, wide[0], sub(t, wide[1], _and(t, *wide, a.dtype))), a.dtype)
 
 
 @translates("BitwiseXor")
 def bitwise_xor(t: Translation, a: Value, b: Value) -> Value:
+    """What only a has and what only b has."""
     wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
-    return t.cast(sub(t, add(t, *wide), mul(t, _and(t, *wide, a.dtype), 2)), a.dtype)
+    both = _and(t, *wide, a.dtype)
+    return t.cast(add(t, sub(t, wide[0], both), sub(t, wide[1], both)), a.dtype)
 
 
 def _and(t: Translation, a: Value, b: Value, dtype: DType) -> Value:

@@ -1,10 +1,20 @@
 """Graphs for Qualcomm's HTP: what it does not take, or computes wrongly, is said in another way.
 
-`legalise_htp(graph)` gives the graph to compile. The rules stand in one module per family; a new one is a function
-with `@rule(op)`, a comment on what the library does, and a case in tests/htp.
+`legalise_htp(graph)` gives the graph to compile. The rules stand in one module per family; a new one is a
+function with `@rule(op)`, a comment on what the library does, and a case in tests/htp.
 """
 
-from openqnn.passes.htp import elementwise, gather, image, norm, reduce, rnn, shape  # registers the rules
+from openqnn.passes.htp import (
+    elementwise,
+    gather,
+    image,
+    matrix,
+    norm,
+    numbers,
+    reduce,
+    rnn,
+    shape,
+)  # registers the rules
 from openqnn.passes.htp.legalise import legalise_htp
 from openqnn.passes.htp.rules import RULES, Problem, Refusal
 
@@ -16,7 +26,9 @@ __all__ = [
     "gather",
     "image",
     "legalise_htp",
+    "matrix",
     "norm",
+    "numbers",
     "reduce",
     "rnn",
     "shape",

@@ -16,26 +16,26 @@ from openqnn.passes.explain import Explain
 from openqnn.passes.htp.border import fit_border
 from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
 from openqnn.passes.htp.rules import RULES, Problem, Refusal, RuleFunction
-from openqnn.passes.htp.types import fit_types, widen_types
+from openqnn.passes.htp.types import finite_constants, fit_types, widen_types
 
 ROUNDS = 12  # what a rule puts in may need another rule; the longest chain seen is 4
 GENERIC: tuple[RuleFunction, ...] = (fit_types, fit_rank)
 
 
 def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
-    """A graph that computes the same and that HTP takes; UnsupportedError names every node that it cannot run.
+    """A graph that computes the same and that HTP takes; UnsupportedError names every node that it cannot.
 
     Inputs and outputs keep their names and ports, but may have another type or shape: types that HTP has no
     arithmetic for become int32 or float32, and more than five axes are merged.
     """
     log = explain if explain is not None else Explain()
     made = clone_graph(graph)
-    problems: dict[str, Problem] = {}
-    widen_types(made)
+    problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
     for _ in range(ROUNDS):
         if not _round(made, log, problems):
             break
     merge_views(made)
+    finite_constants(made)
     fold_constants(made, log)
     remove_dead_code(made, log)
     fit_border(made)
@@ -45,6 +45,10 @@ def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
         raise _refused(list(problems.values()))
     verify(made, infer_outputs, after="legalise_htp")
     return made
+
+
+def _problem(node: Node, e: Refusal) -> Problem:
+    return Problem(node.op, node.where, e.reason, e.hint)
 
 
 def _round(graph: Graph, log: Explain, problems: dict[str, Problem]) -> int:
@@ -57,13 +61,11 @@ def _round(graph: Graph, log: Explain, problems: dict[str, Problem]) -> int:
     return changes
 
 
-def _apply(
-    graph: Graph, log: Explain, node: Node, rule: RuleFunction, problems: dict[str, Problem]
-) -> bool:
+def _apply(graph: Graph, log: Explain, node: Node, rule: RuleFunction, problems: dict[str, Problem]) -> bool:
     try:
         new = rule(node, builder_at(graph, node))
     except Refusal as e:
-        problems[node.where] = Problem(node.op, node.where, e.reason, e.hint)
+        problems[node.where] = _problem(node, e)
         return False
     if new is None:
         return False
@@ -80,7 +82,7 @@ def _look_again(graph: Graph, problems: dict[str, Problem]) -> None:
         try:
             refuse_rank(node)
         except Refusal as e:
-            problems[node.where] = Problem(node.op, node.where, e.reason, e.hint)
+            problems[node.where] = _problem(node, e)
 
 
 def _refused(problems: Sequence[Problem]) -> UnsupportedError:

@@ -1,4 +1,4 @@
-"""Ranks: HTP's tensors have five axes at most, and many ops take four. More are merged where the op allows it."""
+"""Ranks: HTP's tensors have five axes at most, many ops take four. More are merged where the op allows it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from openqnn.passes.htp.rules import Instead, Refusal, again
 
 MOST = 5
 # Validators that stop at four axes; Mod and the extremes say "incorrect Rank 5".
-FOUR: Final = frozenset(
-    "ElementWiseCeil ElementWiseFloor ElementWiseLog ElementWiseNeg ElementWiseRound ElementWiseSin ElementWiseCos"
-    " ElementWiseSquareRoot ElementWiseMaximum ElementWiseMinimum ElementWiseSquaredDifference ElementWiseMod"
-    " ElementWiseSign HardSwish Relu1 Relu6 Tanh Elu LogSoftmax LayerNorm RmsNorm L2Norm Batchnorm GatherNd"
-    " ScatterElements ExpandDims Pack Argmax Argmin TopK CumulativeSum FullyConnected ElementWiseAtan".split()
-)
+FOUR: Final = frozenset((
+    "ElementWiseCeil", "ElementWiseFloor", "ElementWiseLog", "ElementWiseNeg", "ElementWiseRound",
+    "ElementWiseSin", "ElementWiseCos", "ElementWiseSquareRoot", "ElementWiseMaximum", "ElementWiseMinimum",
+    "ElementWiseSquaredDifference", "ElementWiseMod", "ElementWiseSign", "ElementWiseAtan", "HardSwish",
+    "Relu1", "Relu6", "Tanh", "Elu", "LogSoftmax", "LayerNorm", "RmsNorm", "L2Norm", "Batchnorm", "GatherNd",
+    "ScatterElements", "ExpandDims", "Pack", "Argmax", "Argmin", "TopK", "CumulativeSum", "FullyConnected",
+))  # fmt: skip
 _VIEWS = frozenset(("Squeeze", "ExpandDims"))
 
 
@@ -29,14 +30,21 @@ def limit(op: str) -> int:
 
 def fit_rank(node: Node, b: Builder) -> Instead:
     """The same node on fewer axes, between two reshapes that `merge_views` joins with their neighbours."""
-    rank = max((v.rank for v in (*filter(None, node.inputs), *node.outputs)), default=0)
+    values = (*filter(None, node.inputs), *node.outputs)
+    rank = max((v.rank for v in values), default=0)
     if node.op in _VIEWS:
         return b(RESHAPE, node.x(0), shape=node.out.shape)  # the rank of these is limited, and types too
-    if rank <= limit(node.op) or node.op == RESHAPE:
+    if node.op == RESHAPE:
         return None
     schema = schema_of(node)
+    # int32 and bool of five axes pass the validator, but a graph of several such nodes fails in finalize.
+    whole = schema.moves is Moves.ELEMENTWISE and any(not v.dtype.is_float for v in values)
+    if rank <= (4 if whole else limit(node.op)):
+        return None
     if schema.moves is Moves.ELEMENTWISE:
         return _elementwise(node, b)
+    if node.op == "Gather":
+        return _gather(node, b)
     if node.op == TRANSPOSE:
         return transpose(b, node.x(0), node.ints("perm"))
     axis = [p.name for p in schema.params if p.axis is Axis.ONE]
@@ -58,7 +66,7 @@ def view(b: Builder, value: Value, shape: Sequence[int]) -> Value:
     return value if value.shape == tuple(shape) else b(RESHAPE, value, shape=tuple(shape))
 
 
-# -- by kind of op ----------------------------------------------------------------------------------------------------
+# -- by kind of op -------------------------------------------------------------------------------------------
 
 
 def merged(shapes: Sequence[Shape]) -> list[Shape]:
@@ -100,6 +108,13 @@ def _along_axis(node: Node, b: Builder, name: str) -> Instead:
     keeps = node.out.rank == rank
     target = three(node.out.shape) if keeps else (prod(node.out.shape[:at]), prod(node.out.shape[at:]))
     return view(b, again(b, node, *inputs, shape=target, **{name: 1}), node.out.shape)
+
+
+def _gather(node: Node, b: Builder) -> Instead:
+    """Indices in a row, and the data as what lies before, along and behind the axis."""
+    x, indices, at = node.x(0), node.x(1), node.int("axis")
+    data = view(b, x, (prod(x.shape[:at]), x.shape[at], prod(x.shape[at + 1 :])))
+    return view(b, again(b, node, data, view(b, indices, (indices.size,)), axis=1), node.out.shape)
 
 
 def _along_axes(node: Node, b: Builder) -> Instead:
@@ -158,7 +173,7 @@ def _in_moves(b: Builder, x: Value, perm: tuple[int, ...]) -> Value:
     return x
 
 
-# -- joining reshapes -------------------------------------------------------------------------------------------------
+# -- joining reshapes ----------------------------------------------------------------------------------------
 
 
 def merge_views(graph: Graph) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
@@ -23,7 +23,7 @@ RuleFunction: TypeAlias = Callable[[Node, Builder], Instead]
 RULES: Final[dict[str, list[RuleFunction]]] = {}
 
 
-class Refusal(Exception):  # noqa: N818 (a verdict, not an error: it becomes a Problem)
+class Refusal(Exception):
     """No way to run a node on HTP: why, and what the user can do."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -60,6 +60,6 @@ def again(
     b: Builder, node: Node, *inputs: Value | None, shape: Sequence[int] | None = None, **changes: object
 ) -> Value:
     """The same op on other inputs, with some parameters changed; its first output."""
-    params = {**node.params, **changes}
+    params: dict[str, Any] = {**node.params, **changes}
     target = tuple(shape) if shape is not None else None
     return b(node.op, *inputs, dtype=node.out.dtype, shape=target, **params)

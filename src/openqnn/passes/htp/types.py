@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,50 +14,67 @@ from openqnn.passes.htp.rules import Instead, Refusal
 
 FLOAT, INT, BOOL = DType.FLOAT_32, DType.INT_32, DType.BOOL_8
 
-# HTP takes the other integer types in a handful of ops only, or casts them (int8, int16, uint16: not even that).
+# HTP takes the other integers in a handful of ops only, or casts them (int8, int16, uint16: not even that).
 WIDER: Final = {
     DType.INT_8: INT, DType.INT_16: INT, DType.UINT_8: INT, DType.UINT_16: INT, DType.UINT_32: INT,
     DType.INT_64: INT, DType.UINT_64: INT, DType.FLOAT_64: FLOAT,
 }  # fmt: skip
 _WRAPPING = {"ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply"}
+_SIXTEEN = (DType.INT_16, DType.UINT_16)
 _SMALL = (DType.INT_8, DType.UINT_8)  # every value is exact in float16
 
 # What the library's validator lists for the data of an op, by kind: Float, Int32, Bool. Others: floats.
 KINDS: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ["ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply", "ElementWiseDivide", "ElementWiseAbs",
-         "ElementWiseMaximum", "ElementWiseMinimum", "ElementWiseEqual", "ElementWiseNotEqual", "ElementWiseLess",
-         "ElementWiseLessEqual", "ElementWiseGreater", "ElementWiseGreaterEqual", "ElementWiseSelect",
-         "CumulativeSum", "Gather", "GatherElements", "GatherNd", "ScatterElements", "ReduceMin", "ReduceSum",
-         "ReluMinMax", "StridedSlice", "TopK", "Argmax"], "FI"),
+    **dict.fromkeys((
+        "ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply", "ElementWiseDivide", "ElementWiseAbs",
+        "ElementWiseMaximum", "ElementWiseMinimum", "ElementWiseEqual", "ElementWiseNotEqual",
+        "ElementWiseLess", "ElementWiseLessEqual", "ElementWiseGreater", "ElementWiseGreaterEqual",
+        "ElementWiseSelect", "CumulativeSum", "Gather", "GatherElements", "GatherNd", "ScatterElements",
+        "ReduceMin", "ReduceSum", "ReluMinMax", "StridedSlice", "TopK", "Argmax",
+    ), "FI"),
     **dict.fromkeys(
         ["Concat", "Split", "Tile", "Transpose", "Reshape", "Cast", "ElementWiseBinary", "ElementWiseUnary",
-         "ElementWiseNeuron", "ScatterNd"], "FIB"),
+         "ElementWiseNeuron", "ScatterNd", "Squeeze", "ExpandDims"], "FIB"),
     **dict.fromkeys(["ElementWiseAnd", "ElementWiseOr", "ElementWiseXor", "ElementWiseNot"], "B"),
     "ElementWiseMod": "I",
     "NonZero": "B",
 }  # fmt: skip
 # Ops whose operands are of several kinds, or have no data at all.
-_OWN = {"ConstantOfShape", "OneHot", "Quantize", "Dequantize", "Convert", "NonMaxSuppression", "IsNan", "IsInf"}
+_OWN = {
+    "ConstantOfShape",
+    "OneHot",
+    "Quantize",
+    "Dequantize",
+    "Convert",
+    "NonMaxSuppression",
+    "IsNan",
+    "IsInf",
+}
 
 
-# -- once, before the rules -------------------------------------------------------------------------------------------
+# -- once, before the rules ----------------------------------------------------------------------------------
 
 
-def widen_types(graph: Graph) -> None:
+def widen_types(graph: Graph) -> dict[Node, Refusal]:
     """Every value gets a type that HTP computes with; what depended on the narrow type is spelled out."""
+    refused: dict[Node, Refusal] = {}
     for node in list(graph.nodes):
         if any(v.dtype.is_fixed or v.encoding for v in (*filter(None, node.inputs), *node.outputs)):
             continue
         b = builder_at(graph, node)
-        if node.op in _WRAPPING and node.out.dtype in _NARROW:
+        from_integer = node.op == "Cast" and node.x(0).dtype.is_integer
+        if (node.op in _WRAPPING or from_integer) and node.out.dtype in _NARROW:
             _wrap_output(graph, node, b)
-        elif node.op == "Cast" and node.x(0).dtype.is_integer and node.out.dtype in _NARROW:
-            _wrap_output(graph, node, b)
+        elif node.op == "Cast" and node.x(0).dtype.is_float and node.out.dtype in _SIXTEEN:
+            refused[node] = Refusal(
+                f"{node.out.dtype.label} from floats: half precision holds every integer up to 2048 only",
+                "quantize to 8 bits, or let the tool quantize the model",
+            )
         elif node.x(0).dtype in _SMALL and "I" not in KINDS.get(node.op, "F") and node.op not in _OWN:
             _in_float(graph, node, b)
     for value in graph.values():
         _widen(value)
+    return refused
 
 
 def _widen(value: Value) -> None:
@@ -70,6 +87,13 @@ def _widen(value: Value) -> None:
             value.data = value.data.astype(np.int64).clip(limits.min, limits.max)
         value.data = value.data.astype(wider.numpy)
     value.dtype = wider
+
+
+def finite_constants(graph: Graph) -> None:
+    """Infinite constants become the largest number of half precision, which HTP's own numbers reach too."""
+    for value in graph.constants():
+        if value.dtype.is_float and value.data is not None and np.isinf(value.data).any():
+            value.data = np.clip(value.data, -65504, 65504)
 
 
 def _is_declared(value: Value) -> bool:
@@ -89,9 +113,7 @@ def _wrap_output(graph: Graph, node: Node, b: Builder) -> None:
     size = 1 << kind.bits
     half = size // 2 if kind.signed else 0
     wide = Value(graph.unique(f"{old.name}.wide"), INT, old.shape)
-    b.before = None
-    following = next((n for n in _after(graph, node)), None)
-    b.before = following
+    b.before = next(iter(_after(graph, node)), None)
     node.outputs = [wide]
     wide.producer = node
     x = b("ElementWiseAdd", wide, b.const([half], np.int32)) if half else wide
@@ -126,7 +148,7 @@ def _in_float(graph: Graph, node: Node, b: Builder) -> None:
         old.producer = cast
 
 
-# -- a rule for every node --------------------------------------------------------------------------------------------
+# -- a rule for every node -----------------------------------------------------------------------------------
 
 
 def kind_of(dtype: DType) -> str:
@@ -136,8 +158,8 @@ def kind_of(dtype: DType) -> str:
 def fit_types(node: Node, b: Builder) -> Instead:
     """Casts around a node whose data HTP does not take in that type.
 
-    Booleans go through int32 or, where there are floats only, float16: 0 and 1 are exact in both. Integers do not
-    go through float16, which is exact up to 2048 only: such ops have rules of their own, or are refused.
+    Booleans go through int32 or, where there are floats only, float16: 0 and 1 are exact in both. Integers do
+    not go through float16, which is exact up to 2048 only: such ops have rules of their own, or are refused.
     """
     if node.op in _OWN:
         return None
@@ -157,7 +179,8 @@ def fit_types(node: Node, b: Builder) -> Instead:
         for i, v in enumerate(node.inputs)
     ]
     types = [target if v.dtype is BOOL and _follows(node, i) else v.dtype for i, v in enumerate(node.outputs)]
-    made = b.many(node.op, *inputs, shapes=[v.shape for v in node.outputs], dtypes=types, **node.params)
+    params: dict[str, Any] = dict(node.params)
+    made = b.many(node.op, *inputs, shapes=[v.shape for v in node.outputs], dtypes=types, **params)
     return [
         b("Cast", new, dtype=old.dtype) if new.dtype is not old.dtype else new
         for new, old in zip(made, node.outputs, strict=True)
