@@ -13,8 +13,8 @@ from openqnn.ops.schema import ABSENT, REQUIRED, Param
 PAGE = Path(__file__).parents[2] / "docs/ops.md"
 INTRO = """# Operations
 
-The operations of QNN's package `qti.aisw` as OpenQNN declares them; `?` marks what may be left out, `...` what may
-be repeated. This page is generated: `python -m tests.ops.page`.
+The operations of QNN's package `qti.aisw` as OpenQNN declares them; `?` marks what may be left out, `...`
+what may be repeated. This page is generated: `python -m tests.ops.page`.
 
 {count} operations, {running} of them run on the built-in backend.
 """
