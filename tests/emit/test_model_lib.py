@@ -63,6 +63,13 @@ def test_exports(tmp_path: Path) -> None:
 
 
 @needs_cpu
+@needs_compiler
+def test_paths_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net, _ = graphs.conv_relu()
+    assert build([net], Path(".")).library == tmp_path / "lib" / X86 / f"lib{net.name}.so"
+
+
 def test_debug_makes_every_result_an_output(host: Path, tmp_path: Path) -> None:
     net, inputs = graphs.conv_relu()
     built = build([net], tmp_path)

@@ -83,7 +83,7 @@ def build_model_library(
     members = tar_members(job.bin) if job.bin is not None else []
     built: dict[str, Path] = {}
     for target, compiler in compilers.items():
-        place = Path(output) / target / job.library
+        place = Path(output).resolve() / target / job.library
         say(f"{target}: compiling {job.cpp.name} with {compiler.command[0]}")
         _build(job, compiler, members, place)
         say(f"{target}: wrote {place}")
