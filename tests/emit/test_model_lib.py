@@ -62,7 +62,6 @@ def test_exports(tmp_path: Path) -> None:
     assert exported["_binary_obj_binary_bias_raw_size"] == "A"
 
 
-@needs_cpu
 @needs_compiler
 def test_paths_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -70,6 +69,8 @@ def test_paths_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert build([net], Path(".")).library == tmp_path / "lib" / X86 / f"lib{net.name}.so"
 
 
+@needs_cpu
+@needs_compiler
 def test_debug_makes_every_result_an_output(host: Path, tmp_path: Path) -> None:
     net, inputs = graphs.conv_relu()
     built = build([net], tmp_path)
