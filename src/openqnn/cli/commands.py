@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from openqnn.cli import diagnose
 from openqnn.errors import OutputError
 from openqnn.options.context_tools import CompileOptions, ExtractOptions
-from openqnn.options.diagnose import DoctorOptions
+from openqnn.options.diagnose import BackendCheck, DoctorOptions, ReduceOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
@@ -95,6 +95,9 @@ def run_check(arguments: Namespace) -> int:
     from openqnn.pipeline import check, convert
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
+    wanted = read_options(arguments, BackendCheck)
+    if wanted.backend or wanted.matrix or wanted.soc:
+        return diagnose.run_backend_check(source, output, wanted)
     report = check(source.model, **_settings(source))
     if output.json:
         problems = [dataclasses.asdict(p) for p in report.problems]
@@ -162,7 +165,7 @@ COMMANDS = (
     Command(
         "check",
         "Tell what of a model is supported, and why the rest is not.",
-        (SourceOptions, CheckOutput),
+        (SourceOptions, BackendCheck, CheckOutput),
         run_check,
     ),
     Command(
@@ -177,6 +180,12 @@ COMMANDS = (
         "Tell what is installed, what works, and what to do about the rest.",
         (DoctorOptions,),
         diagnose.run_doctor,
+    ),
+    Command(
+        "reduce",
+        "Cut a graph that a library fails on down to the smallest part that still fails.",
+        (SourceOptions, ReduceOptions),
+        diagnose.run_reduce,
     ),
     Command(
         "compile",

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from openqnn.options.diagnose import DoctorOptions
+from openqnn.errors import UsageError
+from openqnn.options.diagnose import BackendCheck, DoctorOptions, ReduceOptions
 from openqnn.options.field import read_options
+from openqnn.options.source import SourceOptions
+
+if TYPE_CHECKING:
+    from openqnn.analysis.validation import Validation
+    from openqnn.ir import Graph
+    from openqnn.options.output import CheckOutput
 
 
 def run_doctor(arguments: Namespace) -> int:
@@ -25,3 +36,114 @@ def run_doctor(arguments: Namespace) -> int:
     else:
         print_diagnosis(found)
     return 0 if found.ok else 1
+
+
+def run_backend_check(source: SourceOptions, output: CheckOutput, wanted: BackendCheck) -> int:
+    """The conversion check, and where it passes, what the library says about every node."""
+    from openqnn.analysis.validation import validate_graph, validation_matrix
+    from openqnn.cli import report_diagnosis as show
+
+    if wanted.soc and wanted.matrix:
+        raise UsageError(
+            "--soc and --matrix exclude each other", hint="the matrix asks for every architecture"
+        )
+    if not wanted.backend and not wanted.matrix:
+        raise UsageError("--soc needs --backend", hint="--backend htp")
+    graph = _checked_graph(source, _settings(source), output)
+    if graph is None:
+        return 1
+    if wanted.matrix:
+        matrix = validation_matrix(graph)
+        if output.json:
+            columns = {name: _validation(each) for name, each in matrix.columns.items()}
+            _print_json({"ok": matrix.ok, "columns": columns, "missing": dict(matrix.missing)})
+        else:
+            show.print_matrix(matrix)
+        return 0 if matrix.ok else 1
+    found = validate_graph(graph, wanted.backend, wanted.soc or None)
+    if output.json:
+        _print_json(_validation(found))
+    else:
+        show.print_validation(found)
+    return 0 if found.ok else 1
+
+
+def _checked_graph(source: SourceOptions, settings: Mapping[str, Any], output: CheckOutput) -> Graph | None:
+    """The graph; None when the source model cannot be converted, which is then reported."""
+    from openqnn.cli.report import print_check, print_explanation
+    from openqnn.formats.container import is_container
+    from openqnn.passes import Explain
+    from openqnn.pipeline import VENDOR_FILES, check, open_graph
+
+    explain = Explain() if output.explain else None
+    if is_container(source.model) or Path(source.model).suffix in VENDOR_FILES:
+        return open_graph(source.model, **settings)
+    report = check(source.model, **settings)
+    if not report.ok:
+        if output.json:
+            problems = [dataclasses.asdict(p) for p in report.problems]
+            _print_json({"ok": False, "supported": dict(report.supported), "problems": problems})
+        else:
+            print_check(report)
+        return None
+    graph = open_graph(source.model, **settings, explain=explain)
+    if explain is not None:
+        print_explanation(explain, file=sys.stderr if output.json else sys.stdout)
+    return graph
+
+
+def run_reduce(arguments: Namespace) -> int:
+    from openqnn.analysis.bundle import write_bundle
+    from openqnn.analysis.reduce import reduce_net
+    from openqnn.analysis.validation import suited_net
+    from openqnn.cli import report_diagnosis as show
+    from openqnn.cli.progress import Stages
+    from openqnn.pipeline import open_graph
+    from openqnn.qnn.library import find_library
+    from openqnn.qnn.options import DeviceOptions
+    from openqnn.qnn.soc import find_soc
+
+    source, options = read_options(arguments, SourceOptions), read_options(arguments, ReduceOptions)
+    library = find_library(options.backend)
+    is_htp = "Htp" in library.name
+    if options.soc and not is_htp:
+        raise UsageError(f"--soc: a chip can be chosen for HTP only, not for {library.name}")
+    chip = find_soc(options.soc or None) if is_htp else None
+    graph = open_graph(source.model, **_settings(source))
+    net = suited_net(graph, is_htp and not options.as_is)
+    with Stages() as stages:
+        reduced = reduce_net(
+            net,
+            str(library),
+            DeviceOptions(chip.model) if chip else None,
+            seconds=options.seconds,
+            trial_seconds=options.trial_seconds,
+            progress=lambda _, left, total: stages.update("reduce", total - left, total),
+        )
+    about = {"model": source.model, "library": str(library), "target": str(chip or "")}
+    bundle = write_bundle(reduced, Path(options.output), about)
+    if options.json:
+        print((Path(options.output) / "report.json").read_text(encoding="utf-8"), end="")
+    else:
+        show.print_reduced(reduced, bundle)
+    return 0
+
+
+def _validation(found: Validation) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "library": found.library,
+        "target": found.target,
+        "nodes": found.nodes,
+        "ops": dict(found.counts),
+        "refused": [dataclasses.asdict(each) for each in found.refused],
+    }
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _settings(source: SourceOptions) -> dict[str, Any]:
+    """The keyword arguments of `open_graph` that the options stand for."""
+    return {"input_shapes": dict(source.input_shapes), "dims": dict(source.dims), "batch": source.batch}

@@ -9,7 +9,10 @@ from rich.markup import escape
 from openqnn.cli.report import console, table
 
 if TYPE_CHECKING:
+    from openqnn.analysis.bundle import Bundle
     from openqnn.analysis.doctor import Diagnosis
+    from openqnn.analysis.reduce import Reduced
+    from openqnn.analysis.validation import Matrix, Validation
 
 
 def print_diagnosis(found: Diagnosis) -> None:
@@ -24,3 +27,62 @@ def print_diagnosis(found: Diagnosis) -> None:
     missing = sum(item.status == "missing" for item in found.items)
     verdict = "OpenQNN works here" if found.ok else "OpenQNN does not work here"
     out.print(f"\n{verdict}; {missing} missing, {broken} broken.")
+
+
+def print_validation(found: Validation) -> None:
+    """The nodes that the library refuses; one line where there are none."""
+    out = console()
+    if found.refused:
+        rows = table("node", "op", "source", "reason", "what to do")
+        for each in found.refused:
+            rows.add_row(
+                *(escape(cell) for cell in (each.node, each.op, each.source, each.reason, each.hint))
+            )
+        out.print(rows)
+        out.print()
+    where = f"{found.library} for {found.target}" if found.target else found.library
+    taken = found.nodes - len(found.refused)
+    out.print(f"{escape(where)}: {taken} of {found.nodes} nodes taken, {len(found.refused)} refused.")
+
+
+def print_matrix(matrix: Matrix) -> None:
+    """A row per op: how many nodes each backend takes, and how many it refuses."""
+    names = list(matrix.columns)
+    rows = table("op", *names, right=tuple(names))
+    for op in matrix.ops:
+        rows.add_row(escape(op), *(_cell(matrix.columns[name], op) for name in names))
+    out = console()
+    out.print(rows)
+    for name, reason in matrix.missing.items():
+        out.print(f"{name}: {escape(reason)}")
+    reasons = {(r.op, r.reason): name for name, column in matrix.columns.items() for r in column.refused}
+    for (op, reason), name in reasons.items():
+        out.print(f"{escape(op)} on {name}: {escape(reason)}")
+    out.print(
+        "\nCells: nodes taken, and refused ones after a slash. A graph for HTP is put in HTP's forms first."
+    )
+
+
+def _cell(column: Validation, op: str) -> str:
+    count, refused = column.counts.get(op, 0), column.refused_of(op)
+    if not count and not refused:
+        return "-"
+    return f"{count - refused}/{refused} refused" if refused else f"{count}"
+
+
+def print_reduced(reduced: Reduced, bundle: Bundle) -> None:
+    out = console()
+    rows = table("node", "op", "source")
+    for node in reduced.net.nodes:
+        rows.add_row(escape(node.name), escape(node.op), escape(node.source))
+    out.print(rows)
+    out.print(f"\n{escape(reduced.failure.message)}", soft_wrap=True)
+    left = len(reduced.net.nodes)
+    counts = f"{left} of {reduced.nodes_before} nodes"
+    out.print(f"\n{counts} still fail in the same way ({reduced.trials} trials).")
+    if not reduced.complete:
+        out.print("The time was over before everything had been tried: --max_time allows more.")
+    for path in bundle.files:
+        out.print(f"  wrote {escape(str(path))}")
+    for name, reason in bundle.missing.items():
+        out.print(f"  no {escape(name)}: {escape(reason)}", soft_wrap=True)

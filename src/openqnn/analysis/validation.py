@@ -1,0 +1,167 @@
+"""Every node of a graph put to a vendor library: what it refuses, in its own words, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from openqnn.emit import lower
+from openqnn.errors import LibraryError, UnsupportedError
+from openqnn.ir import DType, Graph
+from openqnn.qnn.library import find_library
+from openqnn.qnn.net import Net
+from openqnn.qnn.options import DeviceOptions
+from openqnn.qnn.soc import ARCHITECTURES, find_soc, soc_of_arch
+from openqnn.qnn.validate import Verdict, validate_net
+
+_SECONDS = 120.0
+_NOISE = re.compile(
+    r"validateNativeOps|QnnBackend_validateOpConfig failed|Failed to validate op|exits with \d+"
+    r"|Op specific validation failed|OpConfig validation failed"
+)
+_PREFIX = re.compile(r"^(?:<[A-Z]>|\[QNN_\w+\])\s*")
+_DATATYPE = re.compile(r"[Dd]ata ?[Tt]ype (0x[0-9a-fA-F]+)")
+_ADVICE: tuple[tuple[str, str], ...] = (
+    (
+        r"crashed|gave no answer",
+        "the library does not survive this node: compare its shapes and parameters with the operation's page",
+    ),
+    (
+        r"OP_PACKAGE_NOT_FOUND|OP_NOT_SUPPORTED",
+        "the backend has no such operation: run the model on another backend, or supply an op package",
+    ),
+    (r"[Dd]ata ?[Tt]ype", "change the type of this tensor, by a Cast or by quantizing it"),
+    (r"[Rr]ank", "bring the tensor to a rank that the backend takes, by a Reshape before and after"),
+    (r"dimension|[Ss]hape", "the shapes around this node do not fit: check the source model's shapes"),
+    (r"Value", "change this parameter in the source model, or compute the same with other operations"),
+)
+_DEFAULT_ADVICE = "change this node in the source model, or run it on another backend"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A node that the backend does not take."""
+
+    node: str
+    op: str
+    source: str
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What a library says of a graph: how many nodes of each op it was given, and which it refused."""
+
+    library: str
+    target: str
+    nodes: int
+    refused: tuple[Refused, ...]
+    counts: Mapping[str, int]
+
+    @property
+    def ok(self) -> bool:
+        return not self.refused
+
+    def refused_of(self, op: str) -> int:
+        return sum(each.op == op for each in self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Validations by column: `cpu`, `v68`, `v69`...; `missing` has the columns without a library, and why."""
+
+    columns: Mapping[str, Validation]
+    missing: Mapping[str, str]
+
+    @property
+    def ops(self) -> list[str]:
+        return sorted({op for column in self.columns.values() for op in column.counts})
+
+    @property
+    def ok(self) -> bool:
+        return all(column.ok for column in self.columns.values())
+
+
+def validate_graph(graph: Graph, library: str, soc: str | int | None = None) -> Validation:
+    """Put every node to the library; for HTP in the form that HTP is given, for a SoC."""
+    path = find_library(library)
+    is_htp = "Htp" in path.name
+    chip = find_soc(soc) if is_htp or soc is not None else None
+    try:
+        net = suited_net(graph, is_htp)
+    except UnsupportedError as error:
+        return _illegal(graph, path.name, str(chip), error)
+    device = DeviceOptions(chip.model) if chip else None
+    verdicts = validate_net(net, path, device, timeout=_SECONDS)
+    counts = Counter(node.op for node in net.nodes)
+    refused = tuple(_refused(each) for each in verdicts if not each.ok)
+    return Validation(path.name, str(chip) if chip else "", len(verdicts), refused, dict(counts))
+
+
+def validation_matrix(graph: Graph) -> Matrix:
+    """The CPU library and every HTP architecture, each by a typical SoC."""
+    columns: dict[str, Validation] = {}
+    missing: dict[str, str] = {}
+    wanted: list[tuple[str, str, int | None]] = [("cpu", "cpu", None)]
+    wanted += [(f"v{arch}", "htp", soc_of_arch(arch).model) for arch in ARCHITECTURES]
+    for name, library, soc in wanted:
+        try:
+            columns[name] = validate_graph(graph, library, soc)
+        except LibraryError as error:
+            missing[name] = error.message
+    if not columns:
+        raise LibraryError("no vendor library to ask", hint="pip install 'openqnn[qnn]'")
+    return Matrix(columns, missing)
+
+
+def suited_net(graph: Graph, for_htp: bool) -> Net:
+    """The graph as records, for HTP in the forms that it takes."""
+    if not for_htp:
+        return lower(graph)
+    from openqnn.passes.htp import legalise_htp
+
+    return lower(legalise_htp(graph))
+
+
+def _illegal(graph: Graph, library: str, target: str, error: UnsupportedError) -> Validation:
+    """Nodes that no rule could put in a form that the backend takes; the library is not asked then."""
+    refused: list[Refused] = []
+    for problem in error.problems:
+        where = str(getattr(problem, "where", ""))
+        named = re.match(r"\S+ '(.*?)'(?: \((.*)\))?$", where)
+        name, source = (named[1], named[2] or "") if named else (where, "")
+        op, reason = str(getattr(problem, "op", "")), str(getattr(problem, "reason", problem))
+        refused.append(
+            Refused(name, op, source, reason, str(getattr(problem, "hint", "")) or _DEFAULT_ADVICE)
+        )
+    counts = Counter(node.op for node in graph.nodes)
+    return Validation(library, target, len(graph.nodes), tuple(refused), dict(counts))
+
+
+def _refused(verdict: Verdict) -> Refused:
+    node, reason = verdict.node, plain_reason(verdict.reason)
+    return Refused(node.name, node.op, node.source, reason, advice(verdict.reason))
+
+
+def plain_reason(text: str) -> str:
+    """The sentences in the library's log that say something, with types by name; else what the code means."""
+    head, *log = text.splitlines()
+    said = [_PREFIX.sub("", line.partition("log: ")[2]).strip() for line in log]
+    useful = list(dict.fromkeys(line for line in said if line and not _NOISE.search(line)))
+    if not useful or "crashed" in head or "gave no answer" in head:
+        return re.sub(r"^.*?: (?=lib\w+\.so)", "", head).partition(" failed with ")[2] or head
+    return _DATATYPE.sub(_named_type, " ".join(line.rstrip(".") + "." for line in useful))
+
+
+def advice(text: str) -> str:
+    return next((hint for pattern, hint in _ADVICE if re.search(pattern, text)), _DEFAULT_ADVICE)
+
+
+def _named_type(match: re.Match[str]) -> str:
+    try:
+        return f"data type {DType(int(match[1], 16)).label}"
+    except ValueError:
+        return match[0]
