@@ -6,7 +6,7 @@ from math import log, prod, sqrt
 
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.edit import scalar
+from openqnn.passes.edit import RESHAPE, TRANSPOSE, scalar
 from openqnn.passes.htp.elementwise import number
 from openqnn.passes.htp.rules import Instead, rule
 
@@ -108,3 +108,23 @@ def _scaled_length(b: Builder, m: Value, scale: float) -> Value:
     squares = b("ElementWiseMultiply", large, large)
     sums = b("ReduceSum", squares, axes=total.ints("axes"), keep_dims=total.flag("keep_dims"))
     return b("ElementWiseMultiply", b("ElementWiseSquareRoot", sums), number(b, m, scale / part))
+
+
+@rule("Sigmoid")
+def sigmoid_of_scores(node: Node, b: Builder) -> Instead:
+    # Off by up to 3e-4, and 0 from -10 on: harmless inside a network, but the scores that it gives are such
+    # small numbers. There e^x / (1 + e^x) keeps three digits; above 10 it is 1, and e^x leaves the range.
+    if not _reaches_output(b, node.out) or not node.out.dtype.is_float:
+        return None
+    x = node.x(0)
+    power = b("ElementWiseExp", b("ElementWiseMinimum", x, number(b, x, 10)))
+    return b("ElementWiseDivide", power, b("ElementWiseAdd", power, number(b, x, 1)))
+
+
+def _reaches_output(b: Builder, value: Value) -> bool:
+    """Whether a value is what the graph gives, if need be in another shape."""
+    while not b.graph.is_output(value):
+        if len(value.users) != 1 or value.users[0].op not in (RESHAPE, TRANSPOSE, "Concat"):
+            return False
+        value = value.users[0].out
+    return True
