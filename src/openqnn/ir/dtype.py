@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -40,7 +41,7 @@ class DType(IntEnum):
         return self.name.replace("_", "").lower()
 
     @property
-    def numpy(self) -> np.dtype[np.generic]:
+    def numpy(self) -> np.dtype[Any]:
         """The array type that stores it; 4-bit values take one byte each."""
         return np.dtype(_NUMPY[self])
 

@@ -128,7 +128,8 @@ def test_positions_of_maxima_are_refused() -> None:
 def test_integer_convolutions(signed: bool) -> None:
     rng = np.random.default_rng(0)
     kind = "int8" if signed else "uint8"
-    x, w = rng.integers(0, 255, (1, 3, 8, 8), np.uint8), rng.integers(0, 100, (4, 3, 3, 3)).astype(kind)
+    # Small weights: without VNNI instructions ONNX Runtime adds pairs of products in 16 bits, which saturate.
+    x, w = rng.integers(0, 255, (1, 3, 8, 8), np.uint8), rng.integers(0, 60, (4, 3, 3, 3)).astype(kind)
     zeros = {"xz": np.uint8(120), "wz": np.asarray(3, kind)}
     same(node("ConvInteger", "x w xz wz", pads=[1, 1, 1, 1]), {"x": x}, {"w": w, **zeros}, tolerance=0)
     scales = {

@@ -45,9 +45,9 @@ class _Inference:
     def ask(self, model: bytes) -> bytes:
         """The model with inferred types; empty when the child does not survive the question."""
         if self._child is None:
+            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
             command = [sys.executable, "-c", _CHILD]
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            self._child = subprocess.Popen(command, **pipes)
+            self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere)
         assert self._child.stdin is not None and self._child.stdout is not None
         try:
             self._child.stdin.write(struct.pack("<Q", len(model)) + model)

@@ -234,8 +234,8 @@ def contrib_rotary_embedding(
         position_ids = add(t, t.cast(position_ids, steps.dtype), steps)
     features = 2 * cos.shape[1]
     count = num_heads or (x.shape[2] // features if x.rank == 3 and features else 0)
-    tables = (_at(t, table, position_ids) for table in (cos, sin))
-    return _rotated(t, x, *tables, count, bool(interleaved), rotary_embedding_dim)
+    turn_by = _at(t, cos, position_ids), _at(t, sin, position_ids)
+    return _rotated(t, x, *turn_by, count, bool(interleaved), rotary_embedding_dim)
 
 
 # -- fused convolution ---------------------------------------------------------------------------------------

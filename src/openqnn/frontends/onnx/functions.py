@@ -22,20 +22,25 @@ class Function:
     opsets: dict[str, int]
 
 
+def _schema(op: str, opset: int, domain: str) -> Any:
+    """The op's schema, None when ONNX does not know it. Its stubs leave out what is asked of it here: hence
+    Any."""
+    try:
+        return defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
 def has_body(node: onnx.NodeProto, domain: str, opset: int) -> bool:
     """Whether ONNX defines the op by others, whatever the types."""
-    try:
-        schema = defs.get_schema(node.op_type, opset, domain)
-    except defs.SchemaError:
-        return False
-    return schema.has_function or schema.has_context_dependent_function
+    schema = _schema(node.op_type, opset, domain)
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
 def body_of(node: onnx.NodeProto, inputs: Sequence[Any], domain: str, opset: int) -> Function | None:
     """The function body of an op with the node's attributes filled in; None when ONNX has none."""
-    try:
-        schema = defs.get_schema(node.op_type, opset, domain)
-    except defs.SchemaError:
+    schema = _schema(node.op_type, opset, domain)
+    if schema is None:
         return None
     proto = _context_dependent(schema, node, inputs, opset) or _plain(schema, opset)
     if proto is None:
@@ -49,7 +54,7 @@ def body_of(node: onnx.NodeProto, inputs: Sequence[Any], domain: str, opset: int
     return Function(nodes, list(proto.input), list(proto.output), opsets)
 
 
-def _plain(schema: defs.OpSchema, opset: int) -> onnx.FunctionProto | None:
+def _plain(schema: Any, opset: int) -> onnx.FunctionProto | None:
     versions = [v for v in schema.function_opset_versions if v <= opset]
     if not versions:
         return None
@@ -57,7 +62,7 @@ def _plain(schema: defs.OpSchema, opset: int) -> onnx.FunctionProto | None:
 
 
 def _context_dependent(
-    schema: defs.OpSchema, node: onnx.NodeProto, inputs: Sequence[Any], opset: int
+    schema: Any, node: onnx.NodeProto, inputs: Sequence[Any], opset: int
 ) -> onnx.FunctionProto | None:
     """Some bodies depend on the types of the inputs."""
     versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]

@@ -266,8 +266,7 @@ class Importer:
 
     def _name(self, value: Any, name: str, node: onnx.NodeProto) -> None:
         """A fresh result takes the name that the user's model has for it."""
-        fresh = isinstance(value, Value) and value.producer is not None and value not in self._named
-        if fresh:
+        if isinstance(value, Value) and value.producer is not None and value not in self._named:
             self._named.add(value)
             if value is value.producer.outputs[0]:
                 value.producer.name = node.name or name

@@ -101,6 +101,8 @@ def quantized(
 
 def saturated(t: Translation, x: Value, dtype: DType) -> Value:
     """Whole numbers in float, cut to the range of an integer type."""
+    if not dtype.is_integer:
+        t.refuse(f"quantized numbers are integers, not {dtype.label}")
     info = np.iinfo(dtype.numpy)
     return t.cast(minimum(t, maximum(t, x, float(info.min)), float(info.max)), dtype)
 

@@ -13,7 +13,7 @@ from openqnn.frontends.onnx.compose import add, concat, cut, mul, sub
 from openqnn.frontends.onnx.elementwise import clip_to
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
-from openqnn.ir import Value
+from openqnn.ir import Shape, Value
 
 MOST_STEPS = 1024  # unrolled; more make graphs that no backend prepares in reasonable time
 Activation = Callable[[Value], Value]
@@ -86,7 +86,10 @@ def _layer(
         t.refuse(f"data {list(x.shape)} and weights {list(w.shape)}, {list(r.shape)} should have three axes")
     x = t.transpose(x, (1, 0, 2)) if layout else x
     (steps, _, features), hidden, count = x.shape, r.shape[2], len(turned)
-    wanted = {"W": (w, (count, gates * hidden, features)), "R": (r, (count, gates * hidden, hidden))}
+    wanted: dict[str, tuple[Value, Shape]] = {
+        "W": (w, (count, gates * hidden, features)),
+        "R": (r, (count, gates * hidden, hidden)),
+    }
     if b is not None:
         wanted["B"] = (b, (count, 2 * gates * hidden))
     for name, (value, shape) in wanted.items():
