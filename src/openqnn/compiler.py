@@ -25,7 +25,15 @@ from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 from openqnn.runtime.guard import Reporter
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
-from openqnn.runtime.vendor import Meter, Target, VendorModel, every_tensor, read_binary, with_outputs
+from openqnn.runtime.vendor import (
+    Meter,
+    Target,
+    VendorModel,
+    every_tensor,
+    read_binary,
+    system_beside,
+    with_outputs,
+)
 
 HTP_LIBRARY = "libQnnHtp"
 
@@ -108,7 +116,7 @@ def read_nets(path: str, reporter: Reporter, prefix: str = "QnnModel") -> list[N
     reporter.step(f"read {Path(path).name}")
     with Backend("ir", capture=False, progress=reporter.step) as backend:
         if Path(path).suffix == ".so":
-            return read_model_library(backend, path)
+            return read_model_library(backend, path, prefix)
         return read_dlc(backend, SystemApi(capture=False), path)
 
 
@@ -177,7 +185,7 @@ def compile_job(
     with VendorModel(target, nets, meter=profiling.meter(), progress=reporter.step) as model:
         blob = model.binary() if file else None
         if blob is not None:
-            info = context_info(blob, capture=False)
+            info = context_info(blob, system_beside(target.library))
             check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
             with replacing(file) as out:
                 out.write(blob.data)

@@ -16,6 +16,9 @@ from openqnn.qnn.net import Net
 from openqnn.qnn.recorder import Recorder
 from openqnn.qnn.unmarshal import text
 
+PREFIX = "QnnModel"
+"""What the functions of a model library start with, unless it was built otherwise."""
+
 _ERRORS = {
     1: "TENSOR", 2: "PARAMS", 3: "NODES", 4: "GRAPH", 5: "CONTEXT", 6: "GENERATION", 7: "SETUP",
     8: "INVALID_ARGUMENT", 9: "FILE", 10: "MEM_ALLOC",
@@ -49,22 +52,26 @@ class _GraphInfo(c.Structure):
 _Infos = c.POINTER(c.POINTER(_GraphInfo))
 
 
-def read_model_library(backend: Backend, path: str | PathLike[str]) -> list[Net]:
+def read_model_library(backend: Backend, path: str | PathLike[str], prefix: str = PREFIX) -> list[Net]:
     """The graphs that the library composes. It is the user's code: only the worker survives its crashes."""
     recorder = Recorder(backend.api)
     with Context(backend) as context:
-        order = compose_model_library(context, backend, path, recorder)
+        order = compose_model_library(context, backend, path, recorder, prefix)
         return recorder.nets(order)
 
 
 def compose_model_library(
-    context: Context, backend: Backend, path: str | PathLike[str], recorder: Recorder
+    context: Context,
+    backend: Backend,
+    path: str | PathLike[str],
+    recorder: Recorder,
+    prefix: str = PREFIX,
 ) -> dict[str, tuple[list[str], list[str]]]:
     """Let a model library compose its graphs in a context; gives the inputs and outputs of each in order."""
     library = _load(path)
     compose, free = (
-        _function(library, "QnnModel_composeGraphs"),
-        _function(library, "QnnModel_freeGraphsInfo"),
+        _function(library, f"{prefix}_composeGraphs"),
+        _function(library, f"{prefix}_freeGraphsInfo"),
     )
     compose.argtypes = [
         c.c_void_p, _Functions, c.c_void_p, c.c_void_p, c.c_uint32, c.c_void_p, c.c_void_p,
@@ -84,7 +91,7 @@ def compose_model_library(
     if code:
         symbol = f"MODEL_{_ERRORS.get(code, 'UNKNOWN')}_ERROR"
         log = "".join(f"\n  log: {line}" for line in backend.api.log.since(mark))
-        raise ModelError(f"{library.name}: QnnModel_composeGraphs failed with {symbol} ({code}){log}")
+        raise ModelError(f"{library.name}: {prefix}_composeGraphs failed with {symbol} ({code}){log}")
     order = {text(infos[i][0].name): _names(infos[i][0]) for i in range(count.value)}
     free(c.byref(infos), count)
     return order

@@ -20,11 +20,10 @@ from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
 from openqnn.qnn.queue import ExecutionQueue
-from openqnn.qnn.system_api import SystemApi
 from openqnn.runtime.feed import Feed, is_native
 from openqnn.runtime.guard import Reporter
 from openqnn.runtime.results import Results
-from openqnn.runtime.vendor import VendorModel, multiplied, now
+from openqnn.runtime.vendor import VendorModel, multiplied, now, system_beside
 
 DEFAULT_DEPTH = 10
 PROFILE_LOG, PROFILE_LINK = "qnn-profiling-data_0.log", "qnn-profiling-data.log"
@@ -105,7 +104,7 @@ def file_stem(name: str) -> str:
 def write_profile(model: VendorModel, folder: Path, tool: str) -> None:
     """The log that Qualcomm's viewers read, and the short name that points to it."""
     author = Author(tool, "", model.backend.api.build_id)
-    with ProfileLog(SystemApi(capture=False), folder / PROFILE_LOG, author) as log:
+    with ProfileLog(system_beside(model.backend.api.library.path), folder / PROFILE_LOG, author) as log:
         for measured in model.meter.found:
             log.add(measured)
     link = folder / PROFILE_LINK

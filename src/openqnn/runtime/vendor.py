@@ -26,6 +26,7 @@ from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile
 from openqnn.qnn.profile_log import Measured, Method
 from openqnn.qnn.system import ContextInfo, context_info
+from openqnn.qnn.system_api import SystemApi
 
 T = TypeVar("T")
 
@@ -146,7 +147,7 @@ class VendorModel:
         blob = read_binary(path, mapped)
         self.backend.progress(f"read what is in {Path(path).name}")
         try:
-            info = _selected(context_info(blob, capture=False), target.enabled)
+            info = _selected(context_info(blob, system_beside(target.library)), target.enabled)
         except ModelError as error:
             raise ModelError(f"{path}: {error.message}", hint=error.hint) from error
         start = time.perf_counter()
@@ -156,6 +157,12 @@ class VendorModel:
         )  # fmt: skip
         self.seconds["load"] = time.perf_counter() - start
         return self._handles.enter_context(context)
+
+
+def system_beside(library: str | PathLike[str]) -> SystemApi:
+    """libQnnSystem of the same build where it stands beside the library: an older one misreads it."""
+    beside = Path(library).parent / "libQnnSystem.so"
+    return SystemApi(beside if beside.is_file() else "system", capture=False)
 
 
 def _selected(info: ContextInfo, enabled: Sequence[str]) -> ContextInfo:

@@ -1,0 +1,164 @@
+"""qnn-context-binary-generator, qnn-context-binary-utility, openqnn compile and extract."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Prepared, assert_done, prepare
+from tests.cli.tool import Result, assert_refused, openqnn, tool
+from tests.qnn.nets import needs_htp
+
+pytestmark = needs_htp
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Prepared:
+    return prepare("mnist_conv", tmp_path)
+
+
+def generate(case: Prepared, *flags: object, backend: str = "htp", source: object = None) -> Result:
+    given = ("--dlc_path", source or case.dlc, "--backend", backend, "--output_dir", case.folder / "ctx")
+    return tool("qnn-context-binary-generator", *given, *flags)
+
+
+def described(case: Prepared, name: str = "c") -> dict[str, object]:
+    target = case.folder / f"{name}.json"
+    made = tool(
+        "qnn-context-binary-utility",
+        "--context_binary",
+        case.folder / f"ctx/{name}.bin",
+        "--json_file",
+        target,
+    )
+    assert_done(made)
+    return json.loads(target.read_text())
+
+
+def config(case: Prepared, **inner: object) -> Path:
+    (case.folder / "inner.json").write_text(json.dumps(inner))
+    outer = {"backend_extensions": {"shared_library_path": "x.so", "config_file_path": "inner.json"}}
+    (case.folder / "outer.json").write_text(json.dumps(outer))
+    return case.folder / "outer.json"
+
+
+def test_the_default_soc_is_named(mnist: Prepared) -> None:
+    result = generate(mnist, "--binary_file", "c")
+    assert_done(result)
+    assert "SM8650" in result.err
+    info = described(mnist)["info"]
+    assert info["socModel"] == 57
+    assert info["contextMetadata"]["info"]["dspArch"] == 75
+
+
+def test_json_has_the_keys_in_their_order(mnist: Prepared) -> None:
+    assert_done(generate(mnist, "--binary_file", "c.bin", "--soc", "SM8550"))
+    record = described(mnist)
+    assert list(record) == ["header", "version", "info"]
+    assert list(record["info"]) == [
+        "backendId", "buildId", "coreApiVersion", "backendApiVersion", "socVersion", "contextBlobVersion",
+        "contextBlobSize", "numContextTensors", "contextTensors", "numGraphs", "graphs", "platformInfo",
+        "contextMetadataSize", "contextMetadata", "socModel",
+    ]  # fmt: skip
+    graph = record["info"]["graphs"][0]
+    assert list(graph["info"]) == [
+        "graphName", "numGraphInputs", "graphInputs", "numGraphOutputs", "graphOutputs",
+        "numUpdateableTensors", "updateableTensors", "graphBlobInfoSize", "graphBlobInfo", "graphBlobInfoV2",
+        "startOpIndex", "endOpIndex",
+    ]  # fmt: skip
+    tensor = graph["info"]["graphInputs"][0]["info"]
+    assert list(tensor) == [
+        "id", "name", "type", "dataFormat", "dataType", "rank", "dimensions", "memType", "quantizeParams",
+    ]  # fmt: skip
+    text = (mnist.folder / "c.json").read_text()
+    assert text.startswith('{\n    "header": {\n        "artifact_type": "CONTEXT_BINARY_INFO"')
+
+
+def test_several_graphs_in_one_context(mnist: Prepared, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = prepare("mtcnn_onet", tmp_path / "other", lines=1)
+    assert_done(generate(mnist, "--binary_file", "c", source=f"{mnist.dlc},{other.dlc}"))
+    assert described(mnist)["info"]["numGraphs"] == 2
+    binary = mnist.folder / "ctx/c.bin"
+    lists = f"{mnist.list},{other.list}"
+    assert_done(mnist.run("--retrieve_context", binary, lists=lists, to="both", backend="htp"))
+    folders = sorted(path.name for path in (mnist.folder / "both").iterdir() if path.is_dir())
+    assert len(folders) == 2
+    assert_done(mnist.run("--dlc_path", mnist.dlc, to="alone", backend="htp"))
+    mine = next(name for name in folders if "mnist" in name)
+    assert mnist.results(f"both/{mine}") == mnist.results("alone")
+    assert_done(mnist.run("--retrieve_context", binary, lists=f"{mnist.list},__", to="one", backend="htp"))
+    twice = generate(mnist, "--binary_file", "d", "--soc", "SM8650", source=f"{mnist.dlc},{mnist.dlc}")
+    assert_refused(twice, "two graphs are called")
+
+
+def test_settings_are_applied_and_read_back(mnist: Prepared) -> None:
+    name = _graph_name(mnist)
+    settings = {"graph_names": [name], "O": 3, "vtcm_mb": 4}
+    path = config(mnist, graphs=[settings], devices=[{"soc_model": 43}])
+    assert_done(generate(mnist, "--binary_file", "c", "--config_file", path))
+    info = described(mnist)["info"]
+    blob = info["graphs"][0]["info"]["graphBlobInfo"]["info"]
+    assert info["socModel"] == 43
+    assert (blob["optimizationLevel"], blob["vtcmSize"]) == (3, 4 << 20)
+    cpu = generate(mnist, "--binary_file", "d", "--config_file", path, backend="cpu")
+    assert_refused(cpu, "settings of HTP", code=2)
+    untaken = config(mnist, graphs=[{**settings, "hvx_threads": 2}], devices=[{"soc_model": 43}])
+    refused = generate(mnist, "--binary_file", "e", "--config_file", untaken)
+    assert_refused(refused, "hvx_threads 2 was asked for, but the library took 4")
+    assert not (mnist.folder / "ctx/e.bin").exists()
+    wrong = config(mnist, graphs=[{"graph_names": ["nobody"], "O": 3}])
+    refused = generate(mnist, "--binary_file", "d", "--config_file", wrong, "--soc", "SM8650")
+    assert_refused(refused, "graph 'nobody'")
+
+
+def _graph_name(case: Prepared) -> str:
+    assert_done(generate(case, "--binary_file", "name"))
+    return described(case, "name")["info"]["graphs"][0]["info"]["graphName"]
+
+
+def test_intermediate_tensors_become_outputs(mnist: Prepared) -> None:
+    assert_done(generate(mnist, "--binary_file", "c", "--enable_intermediate_outputs"))
+    outputs = described(mnist)["info"]["graphs"][0]["info"]["graphOutputs"]
+    names = [tensor["info"]["name"] for tensor in outputs]
+    assert len(names) > 5
+    chosen = next(name for name in names if name != "Plus214_Output_0")
+    assert_done(generate(mnist, "--binary_file", "d", "--set_output_tensors", chosen))
+    assert described(mnist, "d")["info"]["graphs"][0]["info"]["numGraphOutputs"] == 2
+
+
+def test_other_flags(mnist: Prepared) -> None:
+    assert_done(generate(mnist, "--binary_file", "c", "--htp_arch", "v73", "--profiling_level", "detailed"))
+    assert described(mnist)["info"]["contextMetadata"]["info"]["dspArch"] == 73
+    assert (mnist.folder / "ctx/qnn-profiling-data.log").stat().st_size > 100
+    assert "nothing was written" in generate(mnist).err
+    memory = generate(mnist, "--binary_file", "c", "--input_output_tensor_mem_type", "memhandle")
+    assert_refused(memory, "memory of a device", code=2)
+    assert_refused(generate(mnist, "--soc", "SM1"), "there is no SoC 'SM1'", code=2)
+    log = generate(mnist, "--log_level", "verbose")
+    assert len(log.err.splitlines()) > 10
+
+
+def test_the_utility_refuses_what_is_no_binary(mnist: Prepared) -> None:
+    utility = "qnn-context-binary-utility"
+    assert_refused(tool(utility), "--context_binary is required", code=2)
+    assert_refused(tool(utility, "--context_binary", mnist.dlc), "not a context binary")
+    assert_refused(tool(utility, "--context_binary", "nothing.bin"), "no such file")
+    assert_done(generate(mnist, "--binary_file", "c"))
+    binary = mnist.folder / "ctx/c.bin"
+    assert "1 graph(s)" in tool(utility, "--context_binary", binary).out
+    result = tool(utility, "--context_binary", binary, "--json_file", mnist.folder / "no/x.json")
+    assert_refused(result, "there is no folder")
+
+
+def test_compile_and_extract(mnist: Prepared) -> None:
+    folder = mnist.folder
+    assert_done(openqnn("compile", folder / "model.oqnn", "-o", folder / "c.bin"))
+    assert_done(openqnn("compile", mnist.dlc, "-o", folder / "c.onnx", "--soc", "SM8650"))
+    assert_done(openqnn("extract", folder / "c.onnx", "-o", folder / "x.bin"))
+    for name in ("c.bin", "c.onnx", "x.bin"):
+        assert_done(mnist.run("--retrieve_context", folder / name, to=f"out_{name}", backend="htp"))
+    assert mnist.results("out_c.bin") == mnist.results("out_c.onnx") == mnist.results("out_x.bin")
+    assert_refused(openqnn("extract", mnist.dlc), "is not an ONNX model")

@@ -1,0 +1,203 @@
+"""qnn-net-run on real networks and real libraries: sources, inputs, outputs, execution, profiling."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from openqnn.emit import lower
+from openqnn.emit.model_source import write_model_source
+from tests.cli.running import Prepared, assert_done, prepare
+from tests.cli.tool import assert_refused, tool
+from tests.qnn.nets import needs_cpu, needs_htp
+
+pytestmark = needs_cpu
+BACKENDS = [pytest.param("cpu", marks=needs_cpu), pytest.param("htp", marks=needs_htp)]
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Prepared:
+    return prepare("mnist_conv", tmp_path)
+
+
+def compiled(case: Prepared, backend: str, *source: object) -> Path:
+    given = ("--backend", backend, "--binary_file", "c", "--output_dir", case.folder)
+    assert_done(tool("qnn-context-binary-generator", *source, *given))
+    return case.folder / "c.bin"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("model", ["mnist_conv", "mtcnn_onet"])
+def test_every_source_gives_the_same_bits(model: str, backend: str, tmp_path: Path) -> None:
+    case = prepare(model, tmp_path, lines=1)
+    assert_done(case.run("--model", tmp_path / "model.oqnn", to="graph", backend=backend))
+    assert_done(case.run("--dlc_path", case.dlc, "--model", "libQnnModelDlc.so", to="dlc", backend=backend))
+    binary = compiled(case, backend, "--dlc_path", case.dlc)
+    assert_done(case.run("--retrieve_context", binary, "--use_mmap", to="bin", backend=backend))
+    wanted = case.results("graph")
+    assert len(wanted) == len(case.graph.outputs)
+    assert case.results("dlc") == wanted
+    assert case.results("bin") == wanted
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_recurrent_network_gives_the_same_bits(backend: str, tmp_path: Path) -> None:
+    case = prepare("silero_seq", tmp_path, lines=1, dlc=False)  # libQnnIr cannot write an Lstm
+    assert_done(case.run("--model", tmp_path / "model.oqnn", to="graph", backend=backend))
+    binary = compiled(case, backend, "--model", tmp_path / "model.oqnn")
+    assert_done(case.run("--retrieve_context", binary, to="bin", backend=backend))
+    assert case.results("bin") == case.results("graph")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_model_library_gives_the_same_bits(mnist: Prepared, backend: str) -> None:
+    write_model_source([lower(mnist.graph)], mnist.folder / "model.cpp")
+    files = ("-c", mnist.folder / "model.cpp", "-b", mnist.folder / "model.bin", "-o", mnist.folder / "lib")
+    assert_done(tool("qnn-model-lib-generator", *files, "-t", "x86_64-linux-clang"))
+    library = next((mnist.folder / "lib").rglob("*.so"))
+    assert_done(mnist.run("--model", library, to="lib_out", backend=backend))
+    assert_done(mnist.run("--dlc_path", mnist.dlc, to="dlc", backend=backend))
+    assert mnist.results("lib_out") == mnist.results("dlc")
+    refused = mnist.run("--model", library, "--model_prefix", "Other", to="none", backend=backend)
+    assert_refused(refused, "Other_composeGraphs")
+
+
+def test_the_record_of_a_finished_run(mnist: Prepared) -> None:
+    assert_done(mnist.run("--dlc_path", mnist.dlc))
+    record = yaml.safe_load((mnist.folder / "out/execution_metadata.yaml").read_text())
+    (graph,) = record["graphs"]
+    assert (graph["num_inferences"], graph["num_results"]) == (2, 2)
+    assert graph["output_tensors"][0]["file_name"] == "Plus214_Output_0.raw"
+    assert not list(mnist.folder.glob(".out*"))
+
+
+def test_a_second_run_replaces_the_first(mnist: Prepared) -> None:
+    assert_done(mnist.run("--dlc_path", mnist.dlc))
+    (mnist.folder / "out/notes.txt").write_text("mine")
+    assert_done(mnist.run("--dlc_path", mnist.dlc, "--num_inferences", 1))
+    names = sorted(path.name for path in (mnist.folder / "out").iterdir())
+    assert names == ["Result_0", "execution_metadata.yaml", "notes.txt"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Input3:=Input3.raw\r\n\r\nInput3:=Input3.raw\r\n",
+        "Input3.raw\n\n# a comment\nInput3.raw",
+        "\ufeff%Plus214_Output_0\nInput3:=Input3.raw\nInput3.raw\n",
+        "#Parameter194_reshape1 nothing\nInput3.raw\nInput3.raw",
+    ],
+)
+def test_forms_of_input_lists(mnist: Prepared, text: str) -> None:
+    mnist.list.write_bytes(text.encode())
+    assert_done(mnist.run("--dlc_path", mnist.dlc))
+    assert mnist.results(number=0) == mnist.results(number=1)
+    assert not (mnist.folder / "out/Result_2").exists()
+
+
+def test_how_many_inferences_and_results(mnist: Prepared) -> None:
+    result = mnist.run(
+        "--dlc_path", mnist.dlc, "--num_inferences", 5, "--keep_num_outputs", 3, "--synchronous"
+    )
+    assert_done(result)
+    assert "5 inference(s)" in result.out
+    assert "3 result(s)" in result.out
+    assert len(list((mnist.folder / "out").glob("Result_*"))) == 3
+    result = mnist.run("--dlc_path", mnist.dlc, "--duration", 0.3, "--keep_num_outputs", 0)
+    assert "0 result(s)" in result.out
+    for flag, value in (("--max_input_cache_tensor_sets", -1), ("--max_input_cache_size_mb", 0)):
+        assert_done(mnist.run("--dlc_path", mnist.dlc, flag, value, "--num_inferences", 5))
+        assert mnist.results(number=4) == mnist.results(number=0)
+
+
+def test_every_layer_and_chosen_tensors(mnist: Prepared) -> None:
+    assert_done(mnist.run("--dlc_path", mnist.dlc))
+    plain = mnist.results()
+    assert_done(mnist.run("--dlc_path", mnist.dlc, "--debug", to="all"))
+    layers = mnist.results("all")
+    assert len(layers) == sum(len(node.outputs) for node in mnist.graph.nodes)
+    assert layers["Plus214_Output_0.raw"] == plain["Plus214_Output_0.raw"]
+    chosen = next(name for name in layers if name not in plain).removesuffix(".raw")
+    assert_done(mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", chosen, to="some"))
+    assert mnist.results("some") == {f"{chosen}.raw": layers[f"{chosen}.raw"], **plain}
+    result = mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", "nowhere:x", to="none")
+    assert_refused(result, "there is no graph 'nowhere'")
+    result = mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", "zzz", to="none")
+    assert_refused(result, "computes no tensor 'zzz'")
+    assert not (mnist.folder / "none").exists()
+
+
+@needs_htp
+def test_a_larger_batch_on_htp(mnist: Prepared) -> None:
+    rng = np.random.default_rng(1)
+    for i in range(5):
+        rng.standard_normal((1, 1, 28, 28)).astype(np.float32).tofile(mnist.folder / f"{i}.raw")
+    mnist.list.write_text("".join(f"{i}.raw\n" for i in range(5)))
+    assert_done(mnist.run("--dlc_path", mnist.dlc, to="one", backend="htp"))
+    result = mnist.run("--dlc_path", mnist.dlc, "--batch_multiplier", 3, to="three", backend="htp")
+    assert "2 inference(s)" in result.out
+    for i in range(5):
+        assert mnist.results("three", i) == mnist.results("one", i)
+    refused = mnist.run("--dlc_path", mnist.dlc, "--batch_multiplier", 2)
+    assert_refused(refused, "runs the batch that the graph was composed with")
+
+
+def test_the_queue_of_a_configuration_file(mnist: Prepared) -> None:
+    config = mnist.folder / "config.json"
+    config.write_text(json.dumps({
+        "context_configs": {"async_execute_queue_depth": 4, "context_priority": "high"},
+        "async_graph_execution_config": {"execute_enqueue_tasks_limit": 2},
+    }))  # fmt: skip
+    assert_done(mnist.run("--dlc_path", mnist.dlc, to="plain"))
+    result = mnist.run("--dlc_path", mnist.dlc, "--config_file", config, "--num_inferences", 7)
+    assert_done(result)
+    assert "a queue of ours of depth 2" in result.err
+    assert "context_priority" in result.err
+    assert mnist.results(number=6) == mnist.results("plain")
+    config.write_text('{"context_configs": {"colour": 1}}')
+    assert_refused(mnist.run("--dlc_path", mnist.dlc, "--config_file", config), "no setting", "colour")
+
+
+@pytest.mark.parametrize("level", ["basic", "detailed", "client"])
+def test_profiling_writes_the_log(mnist: Prepared, level: str) -> None:
+    result = mnist.run(
+        "--dlc_path", mnist.dlc, "--profiling_level", level, "--graph_profiling_num_executions", 1
+    )
+    assert_done(result)
+    link = mnist.folder / "out/qnn-profiling-data.log"
+    assert link.is_symlink()
+    assert link.resolve().name == "qnn-profiling-data_0.log"
+    assert link.stat().st_size > 100
+
+
+@needs_htp
+def test_the_backend_level_and_its_limits(mnist: Prepared) -> None:
+    assert_done(mnist.run("--dlc_path", mnist.dlc, "--profiling_level", "backend", backend="htp"))
+    result = mnist.run("--dlc_path", mnist.dlc, "--profiling_level", "backend")
+    assert_refused(result, "no profiling level of its own", code=2)
+    result = mnist.run("--dlc_path", mnist.dlc, "--profiling_level", "basic", "--profiling_option", "optrace")
+    assert_refused(result, "goes with --profiling_level detailed", code=2)
+
+
+def test_what_excludes_or_needs_something_else(mnist: Prepared) -> None:
+    for flags, words in (
+        ((), "one of --model, --dlc_path and --retrieve_context"),
+        (("--retrieve_context", "x.bin", "--debug"), "compiled into it"),
+        (("--dlc_path", mnist.dlc, "--use_mmap"), "--use_mmap goes with --retrieve_context"),
+        (("--dlc_path", mnist.dlc, "--retrieve_context_timeout", 5), "goes with --retrieve_context"),
+        (("--dlc_path", mnist.dlc, "--graph_profiling_start_delay", 5), "profiling needs a level"),
+        (("--dlc_path", mnist.dlc, "--soc", "SM8650"), "only be chosen for HTP"),
+        (("--model", "libQnnModelDlc.so"), "needs a DLC file"),
+    ):
+        assert_refused(mnist.run(*flags), words, code=2)
+    assert_refused(tool("qnn-net-run", "--dlc_path", "m"), "--backend is required", code=2)
+
+
+def test_versions() -> None:
+    result = tool("qnn-net-run", "--version")
+    assert result.code == 0
+    assert "libQnnCpu.so v2." in result.out

@@ -1,0 +1,152 @@
+"""qnn-net-run on bad input: one clear message each, and no results that look finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.running import Prepared, assert_done, prepare
+from tests.cli.tool import assert_refused, environment, tool
+from tests.qnn.nets import needs_cpu, needs_htp
+
+pytestmark = needs_cpu
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Prepared:
+    return prepare("mnist_conv", tmp_path)
+
+
+def refused(case: Prepared, *words: str, flags: tuple[object, ...] = (), code: int = 1) -> None:
+    assert_refused(case.run("--dlc_path", case.dlc, *flags, to="bad"), *words, code=code)
+    assert not (case.folder / "bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "names no files"),
+        ("\n\r\n  \n", "names no files"),
+        ("missing.raw", "line 1: there is no file missing.raw"),
+        ("Input3.raw\nInput3:=", "line 2: 'Input3:=' is not NAME:=PATH"),
+        ("Input3.raw Input3.raw", "2 file(s) for 1 input(s)"),
+        ("other:=Input3.raw", "has no input 'other'"),
+        ("Input3:=Input3.raw Input3:=Input3.raw", "given twice"),
+    ],
+)
+def test_input_lists(mnist: Prepared, text: str, words: str) -> None:
+    mnist.list.write_text(text)
+    refused(mnist, words)
+
+
+@pytest.mark.parametrize(
+    ("count", "dtype", "words"),
+    [
+        (784, np.uint8, "--use_native_input_files"),  # a quarter of the bytes
+        (784, np.float16, "2 byte(s) per number"),
+        (784, np.float64, "8 byte(s) per number"),
+        (700, np.float32, "3,136 are needed"),
+        (0, np.float32, "the file is empty"),
+    ],
+)
+def test_files_of_the_wrong_size(mnist: Prepared, count: int, dtype: type[np.generic], words: str) -> None:
+    np.zeros(count, dtype).tofile(mnist.folder / "Input3.raw")
+    refused(mnist, "line 1, input 'Input3'", words)
+
+
+def test_a_list_that_is_no_text(mnist: Prepared) -> None:
+    mnist.list.write_bytes(b"\xff\xfe\x00\x80")
+    refused(mnist, "is not a text file")
+
+
+def test_as_many_lists_as_graphs(mnist: Prepared) -> None:
+    both = f"{mnist.list},{mnist.list}"
+    assert_refused(
+        mnist.run("--dlc_path", mnist.dlc, lists=both, to="bad"), "2 input list(s) for 1 graph(s)", code=2
+    )
+    assert_done(mnist.run("--dlc_path", mnist.dlc, lists="__", to="none"))
+    assert not list((mnist.folder / "none").glob("Result*"))
+
+
+def test_wrong_libraries(mnist: Prepared) -> None:
+    for backend, words in (
+        ("libQnnNothing.so", "not found"),
+        ("system", "is not a QNN backend"),
+        (str(mnist.list), "cannot be loaded"),
+    ):
+        result = mnist.run("--dlc_path", mnist.dlc, backend=backend, to="bad")
+        assert_refused(result, words)
+    foreign = mnist.folder / "libforeign.so"
+    header = bytearray(64)
+    header[:20] = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00"  # a library for aarch64
+    foreign.write_bytes(header + bytes(4096))
+    assert_refused(mnist.run("--dlc_path", mnist.dlc, backend=str(foreign), to="bad"), "cannot be loaded")
+    assert_refused(mnist.run("--model", foreign, to="bad"), "libforeign.so", "x86_64-linux-clang")
+
+
+@needs_htp
+def test_damaged_files(mnist: Prepared) -> None:
+    tool("qnn-context-binary-generator", "--dlc_path", mnist.dlc, "--backend", "htp", "--binary_file", "c",
+         "--output_dir", mnist.folder)  # fmt: skip
+    good = (mnist.folder / "c.bin").read_bytes()
+    bad = mnist.folder / "bad.bin"
+    for data in (b"", b"abc", good[:20], good[:3000], good[:-5000], b"\0" * 5000):
+        bad.write_bytes(data)
+        assert_refused(mnist.run("--retrieve_context", bad, to="bad", backend="htp"), "bad.bin")
+    cpu = mnist.run("--retrieve_context", mnist.folder / "c.bin", to="bad")
+    assert_refused(cpu, "libQnnCpu.so is not that one")
+    dlc = mnist.dlc.read_bytes()
+    for data in (b"", dlc[:100], dlc[: len(dlc) // 2]):
+        (mnist.folder / "bad.dlc").write_bytes(data)
+        assert_refused(mnist.run("--dlc_path", mnist.folder / "bad.dlc", to="bad"), "bad.dlc")
+    assert not (mnist.folder / "bad").exists()
+
+
+def test_a_time_limit(mnist: Prepared) -> None:
+    refused(mnist, "gave no answer in 0.01 s", flags=("--duration", 60, "--timeout", 10_000))
+
+
+def test_a_full_disk_is_a_word_and_no_result(mnist: Prepared) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); import signal; "
+    script = limit + "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); import sys; "
+    script += "from openqnn.cli.legacy import run_tool; sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
+    argv = (
+        "--dlc_path",
+        mnist.dlc,
+        "--backend",
+        "cpu",
+        "--input_list",
+        mnist.list,
+        "--output_dir",
+        mnist.folder / "o",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, argv)],
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("error: ") == 1
+    assert not (mnist.folder / "o").exists()
+
+
+def test_killed_in_the_middle_never_looks_done(mnist: Prepared) -> None:
+    argv = ["--dlc_path", mnist.dlc, "--backend", "cpu", "--input_list", mnist.list, "--duration", "60",
+            "--output_dir", mnist.folder / "out"]  # fmt: skip
+    script = "import sys; from openqnn.cli.legacy import run_tool; run_tool('qnn-net-run', sys.argv[1:])"
+    child = subprocess.Popen([sys.executable, "-c", script, *map(str, argv)], env=environment())
+    deadline = time.monotonic() + 30
+    while not list(mnist.folder.glob(".out.partial-*/Result_0/*.raw")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    assert not (mnist.folder / "out").exists()
+    time.sleep(1.5)  # the library's process notices that its parent is gone
+    assert_done(mnist.run("--dlc_path", mnist.dlc))
+    assert not list(mnist.folder.glob(".out.partial-*"))

@@ -1,0 +1,49 @@
+"""Run an ONNX model on ONNX Runtime's QNN provider, in a process of its own.
+
+python ort_qnn.py MODEL FOLDER              runs on FOLDER/<input>.npy, writes FOLDER/<output>.out.npy
+python ort_qnn.py MODEL FOLDER CONTEXT N    writes an EPContext model instead; N is 1 to embed the binary
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import onnxruntime_qnn as qnn
+
+NAME, TOO_OLD = "QNNExecutionProvider", 77
+
+
+def options(context: str, embed: str) -> ort.SessionOptions:
+    ort.register_execution_provider_library(NAME, qnn.get_library_path())
+    devices = [device for device in ort.get_ep_devices() if device.ep_name == NAME]
+    made = ort.SessionOptions()
+    made.log_severity_level = 3
+    made.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    if context:
+        made.add_session_config_entry("ep.context_enable", "1")
+        made.add_session_config_entry("ep.context_file_path", context)
+        made.add_session_config_entry("ep.context_embed_mode", embed)
+    made.add_provider_for_devices(devices[:1], {"backend_path": qnn.get_qnn_htp_path(), "soc_model": "57"})
+    return made
+
+
+def main() -> None:
+    model, folder, context, embed = (*sys.argv[1:], "", "")[:4]
+    try:
+        session = ort.InferenceSession(model, options(context, embed))
+    except Exception as error:
+        if "ort_version_supported" in f"{error} {error.__cause__}":
+            sys.exit(TOO_OLD)  # this wheel of the provider is for an earlier ONNX Runtime
+        raise
+    if context:
+        return
+    feeds = {i.name: np.load(Path(folder, f"{i.name}.npy")).reshape(i.shape) for i in session.get_inputs()}
+    for output, array in zip(session.get_outputs(), session.run(None, feeds), strict=True):
+        np.save(Path(folder, f"{output.name}.out.npy"), array)
+
+
+if __name__ == "__main__":
+    main()
