@@ -32,6 +32,10 @@ _ADVICE: tuple[tuple[str, str], ...] = (
         r"OP_PACKAGE_NOT_FOUND|OP_NOT_SUPPORTED",
         "the backend has no such operation: run the model on another backend, or supply an op package",
     ),
+    (
+        r"doesn't support FP16",
+        "quantize the model, or choose a chip whose HTP computes floats, such as SM8650",
+    ),
     (r"[Dd]ata ?[Tt]ype", "change the type of this tensor, by a Cast or by quantizing it"),
     (r"[Rr]ank", "bring the tensor to a rank that the backend takes, by a Reshape before and after"),
     (r"dimension|[Ss]hape", "the shapes around this node do not fit: check the source model's shapes"),

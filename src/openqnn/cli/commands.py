@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli import diagnose
+from openqnn.cli import compare, diagnose
 from openqnn.errors import OutputError
 from openqnn.options.context_tools import CompileOptions, ExtractOptions
-from openqnn.options.diagnose import BackendCheck, DoctorOptions, ReduceOptions
+from openqnn.options.diagnose import BackendCheck, ContextCheck, DiffOptions, DoctorOptions, ReduceOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
@@ -114,21 +114,10 @@ def run_check(arguments: Namespace) -> int:
 
 
 def run_inspect(arguments: Namespace) -> int:
-    from openqnn.analysis.summary import summarise
-    from openqnn.cli.report import print_summary
-    from openqnn.pipeline import open_graph
+    from openqnn.cli.inspection import inspect
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, InspectOutput)
-    graph = open_graph(source.model, **_settings(source))
-    if output.text:
-        print(graph, end="")
-        return 0
-    summary = summarise(graph)
-    if output.json:
-        print(json.dumps(dataclasses.asdict(summary), indent=2))
-    else:
-        print_summary(summary)
-    return 0
+    return inspect(source.model, _settings(source), output)
 
 
 def run_run(arguments: Namespace) -> int:
@@ -186,6 +175,18 @@ COMMANDS = (
         "Cut a graph that a library fails on down to the smallest part that still fails.",
         (SourceOptions, ReduceOptions),
         diagnose.run_reduce,
+    ),
+    Command(
+        "diff",
+        "Tell what differs between two graphs: nodes, parameters, constants, inputs and outputs.",
+        (DiffOptions,),
+        compare.run_diff,
+    ),
+    Command(
+        "context",
+        "Tell whether a context binary will load on a chip and with a library.",
+        (ContextCheck,),
+        diagnose.run_context_command,
     ),
     Command(
         "compile",

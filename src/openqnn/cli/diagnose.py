@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import UsageError
-from openqnn.options.diagnose import BackendCheck, DoctorOptions, ReduceOptions
+from openqnn.options.diagnose import BackendCheck, ContextCheck, DoctorOptions, ReduceOptions
 from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
 
@@ -127,6 +127,22 @@ def run_reduce(arguments: Namespace) -> int:
     else:
         show.print_reduced(reduced, bundle)
     return 0
+
+
+def run_context_command(arguments: Namespace) -> int:
+    from openqnn.analysis.context_check import check_context
+    from openqnn.analysis.context_summary import summarise_context
+    from openqnn.cli import report_diagnosis as show
+
+    options = read_options(arguments, ContextCheck)
+    report = check_context(options.binary, options.soc or None, options.against or None)
+    if options.json:
+        findings = [dataclasses.asdict(finding) for finding in report.findings]
+        summary = dataclasses.asdict(summarise_context(report.info))
+        _print_json({"ok": report.ok, "binary": summary, "findings": findings})
+    else:
+        show.print_context_report(options.binary, report)
+    return 0 if report.ok else 1
 
 
 def _validation(found: Validation) -> dict[str, Any]:

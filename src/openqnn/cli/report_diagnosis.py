@@ -10,6 +10,8 @@ from openqnn.cli.report import console, table
 
 if TYPE_CHECKING:
     from openqnn.analysis.bundle import Bundle
+    from openqnn.analysis.context_check import ContextReport
+    from openqnn.analysis.context_summary import ContextSummary
     from openqnn.analysis.doctor import Diagnosis
     from openqnn.analysis.reduce import Reduced
     from openqnn.analysis.validation import Matrix, Validation
@@ -86,3 +88,29 @@ def print_reduced(reduced: Reduced, bundle: Bundle) -> None:
         out.print(f"  wrote {escape(str(path))}")
     for name, reason in bundle.missing.items():
         out.print(f"  no {escape(name)}: {escape(reason)}", soft_wrap=True)
+
+
+def print_context(summary: ContextSummary) -> None:
+    """What is in a context binary."""
+    out = console()
+    target = f", compiled for {summary.target}" if summary.target else ""
+    version = f" by QNN {summary.build_id}" if summary.build_id else f" (API {summary.core_api})"
+    out.print(f"context binary for {summary.backend}{version}{escape(target)}, {summary.bytes:,} bytes")
+    for graph in summary.graphs:
+        out.print(f"graph {escape(graph.name)}")
+        for kind, values in (("input ", graph.inputs), ("output", graph.outputs)):
+            for value in values:
+                out.print(f"  {kind} {escape(value)}")
+        for setting, value in graph.settings.items():
+            out.print(f"  {setting} {value}")
+
+
+def print_context_report(path: str, report: ContextReport) -> None:
+    rows = table("what", "result", "detail")
+    for finding in report.findings:
+        text = "\n".join(filter(None, [finding.detail, f"-> {finding.hint}" if finding.hint else ""]))
+        rows.add_row(finding.what, finding.level, escape(text))
+    out = console()
+    out.print(rows)
+    verdict = "nothing speaks against loading it" if report.ok else "it will not load"
+    out.print(f"\n{escape(path)}: {verdict}.", soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from openqnn.options.field import option
-from openqnn.options.source import positive
+from openqnn.options.source import named_shape, named_size, positive
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,41 @@ class ReduceOptions:
         60, "--timeout", metavar="SECONDS", parse=positive, help="time for one trial (default: 60)"
     )
     json: bool = option(False, "--json", help="print the result as JSON")
+
+
+@dataclass(frozen=True)
+class ContextCheck:
+    """The binary, and where it is to be loaded."""
+
+    action: str = option("", "action", choices=("check",), help="check: tell whether it will load")
+    binary: str = option("", "binary", metavar="BINARY", help="a context binary")
+    soc: str = option("", "--soc", metavar="NAME", help="the chip that it is to run on, such as SM8650")
+    against: str = option(
+        "", "--against", metavar="LIBRARY",
+        help="the library that is to load it, of this machine or of a device (default: the installed one)",
+    )  # fmt: skip
+    json: bool = option(False, "--json", help="print the report as JSON")
+
+
+@dataclass(frozen=True)
+class DiffOptions:
+    """What is compared: .onnx, .oqnn, .dlc or .so, in any pairing."""
+
+    first: str = option("", "first", metavar="A", help="one model or graph")
+    second: str = option("", "second", metavar="B", help="the other one")
+    graph: str = option("", "--graph", metavar="NAME", help="which graph, where a file holds several")
+    tolerance: float = option(
+        0.0, "--tolerance", metavar="X", parse=float, help="differences of constants up to X do not count"
+    )
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
+        help="shape of an input of ONNX models, such as x=1,3,224,224; repeat for several",
+    )  # fmt: skip
+    dims: tuple[tuple[str, int], ...] = option(
+        (), "--dim", metavar="SYMBOL=N", parse=named_size, repeat=True,
+        help="size of a symbolic dimension of ONNX models; repeat for several",
+    )  # fmt: skip
+    batch: int | None = option(
+        None, "--batch", metavar="N", parse=positive, help="first dimension of every input of ONNX models"
+    )
+    json: bool = option(False, "--json", help="print the differences as JSON")

@@ -1,0 +1,43 @@
+"""Any file that holds graphs, as plain QNN records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from openqnn.emit import lower
+from openqnn.errors import UsageError
+from openqnn.formats.container import is_container
+from openqnn.pipeline import open_graph
+from openqnn.qnn.net import Net
+from openqnn.qnn.remote import read_dlc, read_model_library
+
+_READERS = {".dlc": read_dlc, ".so": read_model_library}
+HOLDS_SEVERAL = tuple(_READERS)
+"""Suffixes of files that may hold more than one graph."""
+_SECONDS = 300.0
+
+
+def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> list[Net]:
+    """The graphs of a file. `settings` are for models that are converted first; others have fixed shapes."""
+    reader = _READERS.get(Path(path).suffix)
+    if reader is not None:
+        return reader(path, timeout=_SECONDS)
+    if is_container(path):
+        return [lower(open_graph(path))]
+    return [lower(open_graph(path, **(settings or {})))]
+
+
+def read_net(path: str | os.PathLike[str], graph: str = "", settings: Mapping[str, Any] | None = None) -> Net:
+    """The only graph of a file, or the named one."""
+    nets = read_nets(path, settings)
+    if len(nets) == 1:
+        return nets[0]
+    names = [net.name for net in nets]
+    chosen = next((net for net in nets if net.name == graph), None)
+    if chosen is None:
+        what = f"has no graph '{graph}'" if graph else "holds several graphs"
+        raise UsageError(f"{path} {what}", hint=f"name one with --graph: {', '.join(names) or 'none'}")
+    return chosen

@@ -1,0 +1,51 @@
+"""openqnn diff: what differs between two graphs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from openqnn.options.diagnose import DiffOptions
+from openqnn.options.field import read_options
+
+if TYPE_CHECKING:
+    from openqnn.analysis.diff import Diff
+
+
+def run_diff(arguments: Namespace) -> int:
+    """0 when they are equal, 1 when not."""
+    from openqnn.analysis.diff import diff_nets
+    from openqnn.analysis.sources import read_net
+
+    options = read_options(arguments, DiffOptions)
+    settings: dict[str, Any] = {
+        "input_shapes": dict(options.input_shapes), "dims": dict(options.dims), "batch": options.batch
+    }  # fmt: skip
+    first, second = (read_net(path, options.graph, settings) for path in (options.first, options.second))
+    found = diff_nets(first, second, options.tolerance)
+    if options.json:
+        differences = [dataclasses.asdict(each) for each in found.differences]
+        print(
+            json.dumps({"equal": found.equal, "differences": differences, "renamed": found.renamed}, indent=2)
+        )
+    else:
+        _print(found)
+    return 0 if found.equal else 1
+
+
+def _print(found: Diff) -> None:
+    from rich.markup import escape  # takes a while to import
+
+    from openqnn.cli.report import console, table
+
+    out = console()
+    if found.differences:
+        rows = table("what", "change", "name", "detail")
+        for each in found.differences:
+            rows.add_row(each.kind, each.change, escape(each.name), escape(each.detail))
+        out.print(rows)
+        out.print()
+    same = f"{found.matched} nodes matched, {len(found.renamed)} of them under another name"
+    out.print(f"{'equal' if found.equal else f'{len(found.differences)} differences'}: {same}.")
