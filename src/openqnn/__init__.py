@@ -9,7 +9,7 @@ with openqnn.Session(graph, backend="cpu") as session:
 from openqnn import errors
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Encoding, Graph, Node, Value
-from openqnn.pipeline import Report, Session, check, convert, load
+from openqnn.pipeline import Report, Session, check, compile, convert, load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Session",
     "Value",
     "check",
+    "compile",
     "convert",
     "errors",
     "load",

@@ -7,23 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from openqnn.emit import lower
+from openqnn.emit.epcontext import write_epcontext
 from openqnn.errors import InputError, ModelError, UsageError
 from openqnn.formats.files import replacing
-from openqnn.ir import Graph
+from openqnn.ir import DType, Graph, Port, Value
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.dlc import read_dlc
 from openqnn.qnn.htp_config import check_taken
+from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import read_model_library
-from openqnn.qnn.net import Net
-from openqnn.qnn.options import GraphOptions
+from openqnn.qnn.net import Array, Net
+from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
+from openqnn.qnn.remote import describe_context, run_context
+from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
-from openqnn.runtime.guard import Reporter
+from openqnn.runtime.guard import Reporter, guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
 from openqnn.runtime.vendor import (
     Meter,
@@ -227,3 +233,78 @@ def source_of(paths: Sequence[str], prefix: str = "QnnModel") -> Source:
 def resolved(library: str) -> str:
     """The library's full path."""
     return str(find_library(library))
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledContext:
+    """Graphs as a library compiled them. `save` writes a context binary, or an EPContext model for .onnx."""
+
+    blob: Array
+    info: ContextInfo
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        return tuple(graph.name for graph in self.info.graphs)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """The file appears whole or not at all."""
+        if Path(path).suffix == ".onnx":
+            write_epcontext(path, self.blob, self.info)
+            return
+        with replacing(path) as file:
+            file.write(self.blob.data)
+
+
+def compile_nets(
+    nets: Sequence[Net], library: str, soc: str | int | None = None, timeout: float | None = None
+) -> CompiledContext:
+    """Compile in a child process. HTP compiles for SM8650 unless another SoC is named."""
+    path = resolved(library)
+    if soc is not None and not is_htp(path):
+        raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(path).name}")
+    target = Target(path, DeviceOptions(find_soc(soc).model) if is_htp(path) else None)
+    with TemporaryDirectory(prefix="openqnn-") as folder:
+        file = str(Path(folder, "context.bin"))
+        guarded(
+            compile_job, Source(tuple(nets)), target, Wanted(), Profiling(), file, "",
+            name=Path(path).name, timeout=timeout,
+        )  # fmt: skip
+        info = guarded(info_job, file, name="libQnnSystem.so", timeout=timeout)
+        return CompiledContext(read_binary(file, mapped=False), info)
+
+
+class ContextExecutable:
+    """One graph of a context binary on the library that made it, in a child process."""
+
+    def __init__(
+        self, path: str | PathLike[str], library: str, soc: str | int | None, timeout: float
+    ) -> None:
+        self._path, self._library, self._timeout = path, resolved(library), timeout
+        self._device = DeviceOptions(find_soc(soc).model) if is_htp(self._library) else None
+        self._worker = Worker()
+
+    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return run_context(
+            self._path, [arrays], self._library,
+            device=self._device, worker=self._worker, timeout=self._timeout,
+        ).outputs[0]  # fmt: skip
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+def border_of(path: str | PathLike[str]) -> Graph:
+    """A graph with the inputs and outputs of a context binary, and no nodes: those are compiled away."""
+    info = describe_context(path)
+    if len(info.graphs) != 1:
+        names = ", ".join(graph.name for graph in info.graphs)
+        raise UsageError(f"{path} holds {len(info.graphs)} graphs: {names}", hint="run it with qnn-net-run")
+    found = info.graphs[0]
+    graph = Graph(found.name)
+    for item in found.inputs:
+        value = Value(item.tensor.name, DType(item.tensor.dtype), item.tensor.dims)
+        graph.inputs.append(value)
+        graph.ports[value.name] = Port(value.dtype, value.shape)
+    for item in found.outputs:
+        graph.add_output(Value(item.tensor.name, DType(item.tensor.dtype), item.tensor.dims))
+    return graph

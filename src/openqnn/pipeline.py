@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from openqnn.ir.store import WRITERS, load_graph
 if TYPE_CHECKING:
     import onnx
 
+    from openqnn.compiler import CompiledContext, ContextExecutable
     from openqnn.formats.custom_io import Described
     from openqnn.frontends.onnx import Importer, Problem
     from openqnn.passes import Explain
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]  # stage, done, total
 DLC = ".dlc"
 VENDOR_FILES = (DLC, ".so")
+CONTEXT = ".bin"
 DLC_TIMEOUT = 600.0  # seconds
 LARGEST_TENSOR = 1 << 38  # bytes
 DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
@@ -246,11 +248,37 @@ def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
     return load(path)
 
 
+def compile(
+    graph: Graph | str | os.PathLike[str],
+    backend: str | os.PathLike[str] = "htp",
+    *,
+    soc: str | int | None = None,
+    timeout: float | None = None,
+) -> CompiledContext:
+    """Compile a graph, or a file that holds one, for a vendor library; `.save("x.bin")` writes the result."""
+    from openqnn.compiler import compile_nets, net_of, resolved
+
+    library = resolved(os.fspath(backend))
+    opened = graph if isinstance(graph, Graph) else open_graph(graph)
+    return compile_nets([net_of(opened, library)], library, soc, timeout)
+
+
+def _graph(source: Graph | str | os.PathLike[str]) -> Graph:
+    if isinstance(source, Graph):
+        return source
+    if Path(source).suffix != CONTEXT:
+        return open_graph(source)
+    from openqnn.compiler import border_of
+
+    return border_of(source)
+
+
 class Session:
     """A graph ready to run. Arrays go in and come out by the source model's names, layout, shapes and types.
 
-    `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp"), which has
-    `timeout` seconds for a run: the simulator of HTP is slow.
+    `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp"), which
+    has `timeout` seconds for a run: the simulator of HTP is slow. HTP compiles for `soc`, SM8650 by default.
+    A context binary (.bin) runs on the library that made it.
     """
 
     def __init__(
@@ -260,13 +288,16 @@ class Session:
         *,
         threads: int = 0,
         timeout: float = 60.0,
+        soc: str | int | None = None,
     ) -> None:
-        self.graph = graph if isinstance(graph, Graph) else open_graph(graph)
+        self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
+        self.graph = _graph(graph)
+        self._soc = soc
         self.backend = os.fspath(backend)
         self._threads = threads
         self._timeout = timeout
         self._ports = self.graph.ports
-        self._executables: dict[tuple[str, ...], CpuExecutable | _VendorExecutable] = {}
+        self._executables: dict[tuple[str, ...], _Executable] = {}
         self._main = self._executable(())
 
     def __enter__(self) -> Session:
@@ -320,13 +351,20 @@ class Session:
             return array
         return array.reshape(port.shape).astype(port.dtype.numpy)
 
-    def _executable(self, extra: tuple[str, ...]) -> CpuExecutable | _VendorExecutable:
+    def _executable(self, extra: tuple[str, ...]) -> _Executable:
         if extra not in self._executables:
             values = [self._value(name) for name in extra]
             self._executables[extra] = self._compile(values)
         return self._executables[extra]
 
-    def _compile(self, extra: list[Value]) -> CpuExecutable | _VendorExecutable:
+    def _compile(self, extra: list[Value]) -> _Executable:
+        if self._binary and self.backend == "cpu":
+            raise UsageError(
+                f"{self._binary} runs on the library that made it, not on the built-in backend",
+                hint='backend="htp" or backend="libQnnCpu.so"',
+            )
+        if self._soc is not None and self.backend == "cpu":
+            raise UsageError("a SoC can only be chosen for HTP", hint='backend="htp"')
         if self.backend == "cpu":
             from openqnn.runtime.cpu import CpuExecutable
 
@@ -335,7 +373,11 @@ class Session:
             raise UsageError(
                 "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
             )
-        return _VendorExecutable(self.graph, self.backend, self._timeout)
+        if self._binary:
+            from openqnn.compiler import ContextExecutable
+
+            return ContextExecutable(self._binary, self.backend, self._soc, self._timeout)
+        return _VendorExecutable(self.graph, self.backend, self._timeout, self._soc)
 
     def _value(self, name: str) -> Value:
         known = {v.name: v for v in self.graph.values()}
@@ -353,28 +395,33 @@ class Session:
 class _VendorExecutable:
     """A graph on one of Qualcomm's libraries, in a child process: a bad graph cannot take the caller down."""
 
-    def __init__(self, graph: Graph, library: str, timeout: float) -> None:
+    def __init__(self, graph: Graph, library: str, timeout: float, soc: str | int | None) -> None:
         from openqnn.emit import lower
         from openqnn.passes.htp import legalise_htp
         from openqnn.qnn.isolated import Worker
         from openqnn.qnn.library import find_library
+        from openqnn.qnn.soc import find_soc
 
         self._library = find_library(library)
         self._graph = legalise_htp(graph) if "Htp" in self._library.name else graph
         self._net = lower(self._graph)
         self._worker = Worker()
         self._timeout = timeout
+        self._soc = None if soc is None else find_soc(soc).model
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         given: dict[str, Array] = {}
         for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
             array = arrays[value.name].reshape(self._net.tensors[name].dims)
             given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array)
-        results = self._worker.run(self._net, given, self._library, timeout=self._timeout)
+        results = self._worker.run(self._net, given, self._library, soc=self._soc, timeout=self._timeout)
         return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
 
     def close(self) -> None:
         self._worker.close()
+
+
+_Executable: TypeAlias = "CpuExecutable | ContextExecutable | _VendorExecutable"
 
 
 def inward(value: Value, port: Port, given: Any) -> Array:
