@@ -205,7 +205,7 @@ def _rounded(quant: NetQuant | None) -> tuple[object, ...] | None:
     """Files keep scales in single precision."""
     if quant is None:
         return None
-    return tuple(np.float32(quant.scales).tolist()), quant.offsets, quant.axis, quant.bitwidth
+    return tuple(np.asarray(quant.scales, np.float32).tolist()), quant.offsets, quant.axis, quant.bitwidth
 
 
 def _encoding(quant: NetQuant | None) -> str:

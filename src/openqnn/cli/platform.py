@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from openqnn.analysis.load_errors import explain_load
 from openqnn.cli.vendor_tools import required, say
 from openqnn.errors import OpenQnnError, UsageError
 from openqnn.formats.files import replacing
@@ -49,6 +50,8 @@ def run_validator(arguments: Namespace) -> int:
             f"--buildVariant {options.build_variant}: such libraries run on a device only",
             hint=f"--buildVariant {HOST} validates the libraries for this machine",
         )
+    if options.dsp_type:
+        soc_of_arch(options.dsp_type)  # a wrong one is said before anything is tried
     names = ("cpu", "gpu", "htp") if options.backend == "all" else (options.backend,)
     rows = [_validated(name, options) for name in names]
     text = io.StringIO()
@@ -70,10 +73,16 @@ def _validated(name: str, options: ValidatorOptions) -> Row:
     found = probe_library(path)
     core = found.core_api if options.core_version else ""
     version = found.build_id if options.lib_version else ""
-    if found.error or not options.test_backend:
-        return Row(name, path.name, core, version, "not run", found.error)
+    if options.debug:
+        say(f"debug: {name}: {found}")
+    if found.error:
+        return Row(name, path.name, core, version, "not run", explain_load(found.path, found.error)[0])
+    if not options.test_backend:
+        return Row(name, path.name, core, version, "not run", "")
     reason = _try(path, name, options.dsp_type)
-    return Row(name, path.name, core, version, "failed" if reason else "passed", reason)
+    if options.debug and reason:
+        say(f"debug: {name}: {reason}")
+    return Row(name, path.name, core, version, "failed" if reason else "passed", reason.partition("\n")[0])
 
 
 def _path(library: str, directory: str) -> Path:
@@ -92,5 +101,5 @@ def _try(path: Path, backend: str, dsp_type: str) -> str:
     try:
         result = run_isolated(net, {"x": x}, path, soc=soc)["y"]
     except OpenQnnError as error:
-        return error.message.partition("\n")[0]
+        return error.message
     return "" if np.allclose(result, np.maximum(x, 0), rtol=1e-2) else f"it computed {result.tolist()}"
