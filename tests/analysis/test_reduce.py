@@ -13,10 +13,11 @@ from openqnn.emit import lower
 from openqnn.errors import ModelError
 from openqnn.ir.text import parse_graph
 from openqnn.pipeline import convert, load
-from openqnn.qnn.net import Net, TensorKind
+from openqnn.qnn import abi
+from openqnn.qnn.net import Net, NetScalar, NetTensor, TensorKind
 from openqnn.qnn.options import DeviceOptions
 from tests.models.fetch import model_path, static_shapes
-from tests.qnn.nets import ConvRelu, needs_htp, unary
+from tests.qnn.nets import ConvRelu, build, needs_cpu, needs_htp, node, unary
 
 SM8650 = DeviceOptions(57)
 # RmsNorm passes validation without beta and then does not compile.
@@ -30,6 +31,15 @@ graph "norms" {
   %d: float32[1,4,8] = Tanh(%c)
   %e: float32[1,4,8] = ElementWiseAdd(%d, %a)
   output %e
+}
+"""
+BUFFERED = """
+graph "buffered" {
+  input %x: float32[1,4,3]
+  %a: float32[1,4,3] = Relu(%x)
+  %b: float32[1,8,3] = Buffer(%a) buffer_size=8 buffer_dim=1 stride=4
+  %c: float32[1,8,3] = Sigmoid(%b)
+  output %c
 }
 """
 
@@ -91,6 +101,36 @@ def test_no_time_gives_the_whole_graph() -> None:
     reduced = reduce_net(lower(parse_graph(NORMS)), "htp", SM8650, seconds=0)
     assert not reduced.complete
     assert len(reduced.net.nodes) == reduced.nodes_before
+
+
+@needs_cpu
+def test_a_graph_that_fails_only_when_it_runs() -> None:
+    """libQnnCpu ends the run at a Buffer that is not full yet, if anything waits for it."""
+    reduced = reduce_net(lower(parse_graph(BUFFERED)), "cpu")
+    assert reduced.failure.executes
+    assert reduced.failure.kind == "graphExecute: QNN_GRAPH_ERROR_EARLY_TERMINATION (6038)"
+    assert [node.op for node in reduced.net.nodes] == ["Buffer", "Sigmoid"]
+
+
+@needs_cpu
+def test_a_crash_is_reduced_too() -> None:
+    """Without axes, ReduceSum is the end of the process that asks for its validation."""
+    tensors = {
+        name: NetTensor(name, kind, abi.FLOAT_32, (1, 4))
+        for name, kind in zip(
+            "xaby",
+            (TensorKind.APP_WRITE, TensorKind.NATIVE, TensorKind.NATIVE, TensorKind.APP_READ),
+            strict=True,
+        )
+    }
+    nodes = (
+        node("first", "Relu", ("x",), "a"),
+        node("fatal", "ReduceSum", ("a",), "b", (("keep_dims", NetScalar(abi.BOOL_8, True)),)),
+        node("last", "Relu", ("b",), "y"),
+    )
+    reduced = reduce_net(build("crash", list(tensors.values()), nodes), "cpu")
+    assert reduced.failure.kind == "SIGSEGV during validate"
+    assert [each.name for each in reduced.net.nodes] == ["fatal"]
 
 
 def test_a_part_has_borders_of_its_own() -> None:

@@ -17,9 +17,10 @@ from openqnn.qnn.soc import ARCHITECTURES, find_soc, soc_of_arch
 from openqnn.qnn.validate import Verdict, validate_net
 
 _SECONDS = 120.0
+_LOG = "\n  log: "
 _NOISE = re.compile(
     r"validateNativeOps|QnnBackend_validateOpConfig failed|Failed to validate op|exits with \d+"
-    r"|Op specific validation failed|OpConfig validation failed"
+    r"|Op specific validation failed|OpConfig validation failed|Please refer to the"
 )
 _PREFIX = re.compile(r"^(?:<[A-Z]>|\[QNN_\w+\])\s*")
 _DATATYPE = re.compile(r"[Dd]ata ?[Tt]ype (0x[0-9a-fA-F]+)")
@@ -101,7 +102,7 @@ def validate_graph(graph: Graph, library: str, soc: str | int | None = None) -> 
     device = DeviceOptions(chip.model) if chip else None
     verdicts = validate_net(net, path, device, timeout=_SECONDS)
     counts = Counter(node.op for node in net.nodes)
-    refused = tuple(_refused(each) for each in verdicts if not each.ok)
+    refused = tuple(_refused(each, net) for each in verdicts if not each.ok)
     return Validation(path.name, str(chip) if chip else "", len(verdicts), refused, dict(counts))
 
 
@@ -145,19 +146,28 @@ def _illegal(graph: Graph, library: str, target: str, error: UnsupportedError) -
     return Validation(library, target, len(graph.nodes), tuple(refused), dict(counts))
 
 
-def _refused(verdict: Verdict) -> Refused:
-    node, reason = verdict.node, plain_reason(verdict.reason)
-    return Refused(node.name, node.op, node.source, reason, advice(verdict.reason))
+def _refused(verdict: Verdict, net: Net) -> Refused:
+    node, reason, hint = verdict.node, plain_reason(verdict.reason), advice(verdict.reason)
+    halves = [name for name in (*node.inputs, *node.outputs) if name and _is_half(net, name)]
+    if halves and hint == _DEFAULT_ADVICE:  # libQnnCpu says no word on it
+        reason = f"{reason}; tensor '{halves[0]}' is float16"
+        hint = "libraries without half precision need float32: convert with --float_bitwidth 32"
+    return Refused(node.name, node.op, node.source, reason, hint)
+
+
+def _is_half(net: Net, name: str) -> bool:
+    return net.tensors[name].dtype == DType.FLOAT_16
 
 
 def plain_reason(text: str) -> str:
     """The sentences in the library's log that say something, with types by name; else what the code means."""
-    head, *log = text.splitlines()
-    said = [_PREFIX.sub("", line.partition("log: ")[2]).strip() for line in log]
-    useful = list(dict.fromkeys(line for line in said if line and not _NOISE.search(line)))
+    head, *log = text.split(_LOG)
+    said = [" ".join(_PREFIX.sub("", entry).split()) for entry in log]  # an entry may have several lines
+    useful = list(dict.fromkeys(entry for entry in said if entry and not _NOISE.search(entry)))
     if not useful or "crashed" in head or "gave no answer" in head:
         return re.sub(r"^.*?: (?=lib\w+\.so)", "", head).partition(" failed with ")[2] or head
-    return _DATATYPE.sub(_named_type, " ".join(line.rstrip(".") + "." for line in useful))
+    ended = (entry if entry[-1] in ":." else f"{entry}." for entry in useful)
+    return _DATATYPE.sub(_named_type, " ".join(ended).replace("QNN_DATATYPE_", ""))
 
 
 def advice(text: str) -> str:
