@@ -137,6 +137,7 @@ class _GraphLoop:
             self._overlapping(self._settings.depth or DEFAULT_DEPTH)
         else:
             self._one_by_one()
+        self._results.finish()
         total = time.perf_counter() - start
         if self._model.meter.active:
             self._model.meter.found.append(Measured(Method.EXECUTE_IPS, (), self._graph.name, began, now()))

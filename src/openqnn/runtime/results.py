@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from openqnn.formats.raw import dequantized
 from openqnn.qnn import abi
 from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
+
+PENDING = 8  # inferences whose results wait to be written
 
 
 class Results:
@@ -29,17 +33,35 @@ class Results:
             plain = not native or tensor.dtype == abi.FLOAT_32
             self.files[name] = self._free(stem(name), ".raw" if plain else "_native.raw")
         folder.mkdir(parents=True, exist_ok=True)
+        self._thread = ThreadPoolExecutor(1, "openqnn-results")
+        self._pending: deque[Future[None]] = deque()
 
     def write(self, outputs: dict[str, Array], lines: int, parts: int, room: int | None) -> None:
-        """One inference; where it took several lines of the list, each of them has a result of its own."""
+        """One inference; where it took several lines of the list, each of them has a result of its own.
+
+        The files are written by a thread while the library is at the next inference.
+        """
+        number = min(lines, parts, room if room is not None else lines)
+        if len(self._pending) >= PENDING:
+            self._pending.popleft().result()
+        copies = {name: array.copy() for name, array in outputs.items()}
+        self._pending.append(self._thread.submit(self._store, copies, self.count, number, parts))
+        self.count += number
+
+    def finish(self) -> None:
+        """Wait for all files; raises what went wrong."""
+        with self._thread:
+            while self._pending:
+                self._pending.popleft().result()
+
+    def _store(self, outputs: dict[str, Array], first: int, number: int, parts: int) -> None:
         files = [(self.files[name], self._numbers(name, array)) for name, array in outputs.items()]
-        for index in range(min(lines, parts, room if room is not None else lines)):
-            folder = f"{self._folder}/Result_{self.count}"
+        for index in range(number):
+            folder = f"{self._folder}/Result_{first + index}"
             os.mkdir(folder)
             for file, array in files:
                 part = array if parts == 1 else np.split(array.reshape(parts, -1), parts)[index]
                 _write(f"{folder}/{file}", part)
-            self.count += 1
 
     def _numbers(self, name: str, array: Array) -> Array:
         tensor = self._tensors[name]
