@@ -85,6 +85,17 @@ def test_bad_files(dlc: Path) -> None:
     assert_refused(openqnn("diff", dlc, "none.dlc"), "there is no file none.dlc")
 
 
+def test_a_graph_file_that_makes_no_sense() -> None:
+    convert(model_path(MODEL)).save("m.oqnn")
+    Path("m.oqnn").write_bytes(Path("m.oqnn").read_bytes().replace(b"= PoolMax2d(", b"= PoolMux2d(", 1))
+    for command in (
+        ["inspect", "m.oqnn"],
+        ["diff", "m.oqnn", "m.oqnn"],
+        ["check", "m.oqnn", "--backend", "cpu"],
+    ):
+        assert_refused(openqnn(*command), "Pooling66", "there is no operation 'PoolMux2d'")
+
+
 # --- inspect
 
 
