@@ -35,6 +35,7 @@ from openqnn.runtime.net_run import GraphRun, RunSettings
 from openqnn.runtime.results import unfinished
 
 SKIP = "__"
+LOADING = 600.0  # seconds: a damaged binary can make a library loop for ever
 MB = 1 << 20
 
 
@@ -57,7 +58,9 @@ def run_net_run(arguments: Namespace) -> int:
     settings = _settings(lists, inputs, outputs, execution, profile, made.config)
     measured = profiling(profile.profiling_level, profile.profiling_option, made.target.library)
     wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))
-    until = (execution.retrieve_context_timeout, "execute") if execution.retrieve_context_timeout else None
+    until = None
+    if model.retrieve_context:
+        until = (execution.retrieve_context_timeout or LOADING, "execute")
     with unfinished(Path(outputs.output_dir)) as folder, _opened(model, made.target.library) as found:
         runs = guarded(
             run_job, found, made.target, settings, wanted, measured, str(folder), True,
