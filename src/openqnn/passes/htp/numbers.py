@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, prod, sqrt
+from math import inf, log, prod, sqrt
 
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
@@ -58,9 +58,12 @@ def log_of_sum_of_powers(node: Node, b: Builder) -> Instead:
     # e^x leaves half precision at x = 11: the largest x is taken out before, and put back after.
     total = _made_by(node.x(0), "ReduceSum")
     power = _made_by(total.x(0), "ElementWiseExp") if total is not None else None
-    if total is None or power is None or _is_shifted(power.x(0)):
+    if total is None or power is None:
         return None
-    x, axes = power.x(0), total.ints("axes")
+    bounds = _made_by(power.x(0), "ReluMinMax")
+    x, axes = power.x(0) if bounds is None else bounds.x(0), total.ints("axes")
+    if _is_shifted(x):
+        return None
     largest = b("ReduceMax", x, axes=axes, keep_dims=True)
     b.stem = f"{_SHIFTED}.{b.stem}"
     powers = b("ElementWiseExp", b("ElementWiseSubtract", x, largest))
@@ -113,12 +116,13 @@ def _scaled_length(b: Builder, m: Value, scale: float) -> Value:
 @rule("Sigmoid")
 def sigmoid_of_scores(node: Node, b: Builder) -> Instead:
     # Off by up to 3e-4, and 0 from -10 on: harmless inside a network, but the scores that it gives are such
-    # small numbers. There e^x / (1 + e^x) keeps three digits; above 10 it is 1, and e^x leaves the range.
+    # small numbers. From -17 to 0, e^x / (1 + e^x) keeps three digits; e^x of less than -17 can be garbage.
     if not _reaches_output(b, node.out) or not node.out.dtype.is_float:
         return None
     x = node.x(0)
-    power = b("ElementWiseExp", b("ElementWiseMinimum", x, number(b, x, 10)))
-    return b("ElementWiseDivide", power, b("ElementWiseAdd", power, number(b, x, 1)))
+    power = b("ElementWiseExp", b("ReluMinMax", x, min_value=-17.0, max_value=0.0))
+    low = b("ElementWiseDivide", power, b("ElementWiseAdd", power, number(b, x, 1)))
+    return b("ElementWiseSelect", b("ElementWiseLess", x, number(b, x, 0)), low, b("Sigmoid", x))
 
 
 def _reaches_output(b: Builder, value: Value) -> bool:
@@ -128,3 +132,17 @@ def _reaches_output(b: Builder, value: Value) -> bool:
             return False
         value = value.users[0].out
     return True
+
+
+LOWEST_POWER, HIGHEST_POWER = -18.0, 12.0  # beyond these e^x is 0, or at the end of the range
+
+
+@rule("ElementWiseExp")
+def power_in_range(node: Node, b: Builder) -> Instead:
+    # e^x is -131008 from x = -88 down, and 0 at x = 100: where nothing is left to compute, x is cut off.
+    x = node.x(0)
+    bounds = _made_by(x, "ReluMinMax")
+    low, high = (bounds.float(k) for k in ("min_value", "max_value")) if bounds is not None else (-inf, inf)
+    if low >= LOWEST_POWER and high <= HIGHEST_POWER:
+        return None
+    return b("ElementWiseExp", b("ReluMinMax", x, min_value=LOWEST_POWER, max_value=HIGHEST_POWER))
