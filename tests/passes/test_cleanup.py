@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openqnn.passes import constants
+from openqnn.passes import Explain
 from openqnn.passes.cleanup import merge_repeated, remove_dead_code
 from openqnn.passes.constants import fold_constants, merge_constants
 from openqnn.passes.identity import remove_identities
+from openqnn.runtime import cpu
 from tests.passes.harness import check, graph_of, ops, reasons
 
 
@@ -121,8 +122,8 @@ def test_two_outputs_that_are_equal_stay_two() -> None:
 
 def test_nodes_on_constants_are_computed_in_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions: list[int] = []
-    original = constants.run_graph
-    monkeypatch.setattr(constants, "run_graph", lambda *a: sessions.append(1) or original(*a))
+    original = cpu.run_graph
+    monkeypatch.setattr(cpu, "run_graph", lambda *a: sessions.append(1) or original(*a))
     check(
         fold_constants,
         """
@@ -178,7 +179,7 @@ def test_constants_that_would_blow_up_stay_nodes() -> None:
         %y: float32[4096,2048] = ElementWiseAdd(%x, %z)
         output %y
     """)
-    log = constants.Explain()
+    log = Explain()
     assert fold_constants(graph, log) == 0
     assert "the result has 32 MB" in reasons(log)
 
@@ -208,6 +209,6 @@ def test_equal_constants_become_one() -> None:
         """,
         {"a": ones, "b": ones.copy(), "c": other},
     )
-    assert merge_constants(graph, constants.Explain()) == 1
+    assert merge_constants(graph, Explain()) == 1
     assert [n.x(1).name for n in graph.nodes] == ["a", "a", "c"]
     assert ops(graph) == ["ElementWiseAdd"] * 3
