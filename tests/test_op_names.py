@@ -16,7 +16,7 @@ SRC = Path(__file__).parents[1] / "src/openqnn"
 # ONNX's own op names, and keys that are looked up, are not QNN's ops though they may be spelled alike.
 PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 ONNX_CALLS = {"translates", "make_node", "op", "ops"}
-SURPLUS = {"frontends": 105, "passes/htp": 116}
+SURPLUS = {"frontends": 105, "passes/htp": 120}
 # where the spelling of an op is what the module is about
 ABOUT_NAMES = {"cli/platform.py", "emit/net.py", "emit/net_json.py", "qnn/renamed.py", "runtime/widen.py"}
 
