@@ -78,7 +78,7 @@ def lower(graph: Graph) -> Net:
             nodes.append(NetNode(node_names.fresh(copy), BUILTIN_PACKAGE, COPY_OP, (name,), (copy,)))
             name = copy
         outputs.append(name)
-    return Net(graph.name, tensors, inputs, tuple(outputs), tuple(nodes))
+    return Net(qnn_name(graph.name), tensors, inputs, tuple(outputs), tuple(nodes))
 
 
 def _kind(graph: Graph, value: Value, reads: set[Value]) -> TensorKind:
