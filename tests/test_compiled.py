@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import openqnn
+from openqnn.emit.net import qnn_name
 from openqnn.errors import ModelError, UsageError
 from tests.cli.running import converted
 from tests.models.samples import sample_inputs
@@ -23,7 +24,7 @@ def test_graph_dlc_and_context_give_the_same_bits(backend: str, tmp_path: Path) 
     compiled = openqnn.compile(graph, backend)
     compiled.save(tmp_path / "m.bin")
     graph.save(tmp_path / "m.dlc")
-    assert compiled.graphs == (graph.name,)
+    assert compiled.graphs == (qnn_name(graph.name),)
     found = []
     for source in (graph, tmp_path / "m.dlc", tmp_path / "m.bin"):
         with openqnn.Session(source, backend=backend) as session:
