@@ -166,7 +166,10 @@ class Translation:
         return value.data
 
     def ints(self, value: Value | None, what: str) -> tuple[int, ...]:
-        return tuple(int(v) for v in self.static(value, what).ravel())
+        data = self.static(value, what)
+        if data.dtype.kind not in "biu":
+            self.refuse(f"{what} should be integers, not {data.dtype}")
+        return tuple(int(v) for v in data.ravel())
 
     def output_shape(self, index: int = 0) -> Shape | None:
         """What the model states about the shape of one of the node's outputs; None when it leaves it open."""
