@@ -11,6 +11,7 @@ matched except the result must be private to the match: else the rule declines a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -56,11 +57,12 @@ class Match:
 Condition: TypeAlias = Callable[[Node], bool]
 
 
-class Term:
+class Term(ABC):
     """A part of a pattern."""
 
+    @abstractmethod
     def match(self, value: Value, m: Match) -> Iterator[Match]:
-        raise NotImplementedError
+        """The ways in which `value` fits, each with what it binds."""
 
     def __or__(self, other: Term) -> Term:
         return Either((self, other))
