@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory
 
 from openqnn.emit import lower
 from openqnn.emit.epcontext import write_epcontext
+from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import InputError, ModelError, UsageError
 from openqnn.formats.files import replacing
-from openqnn.ir import DType, Graph, Port, Value
+from openqnn.ir import Graph, Port
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.dlc import read_dlc
 from openqnn.qnn.htp_config import check_taken
@@ -138,8 +139,6 @@ def _suited(net: Net, library: str) -> Net:
 
 def _graph_of(net: Net) -> Graph | None:
     """The graph behind the records; None where an operation is not one that is known here."""
-    from openqnn.emit.read import graph_of
-
     try:
         return graph_of(net)
     except ModelError:
@@ -305,9 +304,9 @@ def border_of(path: str | PathLike[str]) -> Graph:
     found = info.graphs[0]
     graph = Graph(found.name)
     for item in found.inputs:
-        value = Value(item.tensor.name, DType(item.tensor.dtype), item.tensor.dims)
+        value = value_of(item.tensor)
         graph.inputs.append(value)
         graph.ports[value.name] = Port(value.dtype, value.shape)
     for item in found.outputs:
-        graph.add_output(Value(item.tensor.name, DType(item.tensor.dtype), item.tensor.dims))
+        graph.add_output(value_of(item.tensor))
     return graph

@@ -17,6 +17,7 @@ from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, U
 from openqnn.formats.container import is_container
 from openqnn.ir import Array, DType, Graph, Port, Value, dtype_of
 from openqnn.ir.store import WRITERS, load_graph
+from openqnn.runtime.arrays import inward, is_coded, outside_dtype, outward
 
 if TYPE_CHECKING:
     import onnx
@@ -298,7 +299,7 @@ class Session:
         self._timeout = timeout
         self._ports = self.graph.ports
         self._executables: dict[tuple[str, ...], _Executable] = {}
-        self._main = self._executable(())
+        self._executable(())
 
     def __enter__(self) -> Session:
         return self
@@ -321,19 +322,23 @@ class Session:
     def output_names(self) -> list[str]:
         return [v.name for v in self.graph.outputs]
 
-    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """Runs once. `outputs` may name intermediate tensors, which come in the graph's own layout and
-        types."""
+    def run(
+        self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None, *, native: bool = False
+    ) -> dict[str, Array]:
+        """Runs once. `outputs` may name intermediate tensors, which come in the graph's own layout and types.
+
+        Fixed-point tensors go in and come out as real numbers; `native` takes and gives stored integers.
+        """
         if not self._executables:
             raise UsageError("the session is closed")
-        arrays = self._checked(inputs)
-        if outputs is None:
-            results = self._main.run(arrays)
-            return {name: self._outward(name, array) for name, array in results.items()}
-        results = self._executable(tuple(n for n in outputs if n not in self.output_names)).run(arrays)
-        return {name: self._outward(name, results[name]) for name in outputs}
+        arrays = self._checked(inputs, native)
+        names = self.output_names if outputs is None else outputs
+        extra = tuple(n for n in names if n not in self.output_names)
+        results = self._executable(extra).run(arrays)
+        known = {v.name: v for v in self.graph.outputs} | {n: self._value(n) for n in extra}
+        return {n: outward(known[n], self._ports.get(n), results[n], native=native) for n in names}
 
-    def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    def _checked(self, inputs: Mapping[str, Any], native: bool) -> dict[str, Array]:
         names = self.input_names
         for name in inputs:
             if name not in names:
@@ -343,13 +348,9 @@ class Session:
         missing = [n for n in names if n not in inputs]
         if missing:
             raise InputError(f"no array for input {', '.join(map(repr, missing))}")
-        return {v.name: inward(v, self._ports[v.name], inputs[v.name]) for v in self.graph.inputs}
-
-    def _outward(self, name: str, array: Array) -> Array:
-        port = self._ports.get(name)
-        if port is None or (array.shape == port.shape and array.dtype == port.dtype.numpy):
-            return array
-        return array.reshape(port.shape).astype(port.dtype.numpy)
+        return {
+            v.name: inward(v, self._ports[v.name], inputs[v.name], native=native) for v in self.graph.inputs
+        }
 
     def _executable(self, extra: tuple[str, ...]) -> _Executable:
         if extra not in self._executables:
@@ -413,7 +414,7 @@ class _VendorExecutable:
         given: dict[str, Array] = {}
         for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
             array = arrays[value.name].reshape(self._net.tensors[name].dims)
-            given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array)
+            given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array, native=True)
         results = self._worker.run(self._net, given, self._library, soc=self._soc, timeout=self._timeout)
         return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
 
@@ -424,41 +425,14 @@ class _VendorExecutable:
 _Executable: TypeAlias = "CpuExecutable | ContextExecutable | _VendorExecutable"
 
 
-def inward(value: Value, port: Port, given: Any) -> Array:
-    """An array from outside as the graph takes it: same shape, and a type that holds the same numbers."""
-    array = np.asarray(given)
-    if array.shape != port.shape:
-        raise InputError(
-            f"input '{value.name}' has shape {list(array.shape)}, the graph wants {list(port.shape)}"
-        )
-    wanted = value.dtype.numpy
-    if array.dtype == wanted:
-        return array
-    if array.dtype.kind != port.dtype.numpy.kind and array.dtype.kind + port.dtype.numpy.kind not in (
-        "iu",
-        "ui",
-    ):
-        raise InputError(
-            f"input '{value.name}' is {array.dtype}, the graph wants {port.dtype.label}",
-            hint=f"convert it on purpose: array.astype('{port.dtype.numpy}')",
-        )
-    if wanted.kind in "iu" and array.size:
-        limits = np.iinfo(wanted.name)
-        if array.min() < limits.min or array.max() > limits.max:
-            raise InputError(
-                f"input '{value.name}' has values beyond {value.dtype.label}, which QNN computes with"
-            )
-    return array.astype(wanted)
-
-
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
     """Arrays that fit the graph's inputs: normal floats, small integers, coin-flip booleans."""
     rng = np.random.default_rng(seed)
     made: dict[str, Array] = {}
     for value in graph.inputs:
         port = graph.ports[value.name]
-        if port.dtype.is_float:
-            made[value.name] = rng.standard_normal(port.shape).astype(port.dtype.numpy)
+        if is_coded(value, port) or port.dtype.is_float:
+            made[value.name] = rng.standard_normal(port.shape).astype(outside_dtype(port).numpy)
         else:
             high = 2 if port.dtype is DType.BOOL_8 else 10
             made[value.name] = rng.integers(0, high, port.shape).astype(port.dtype.numpy)

@@ -12,6 +12,7 @@ from openqnn.errors import InputError
 from openqnn.formats.files import replacing
 from openqnn.ir import Array, Graph
 from openqnn.pipeline import random_inputs
+from openqnn.runtime.arrays import outside_dtype
 
 LONGEST_STEM = 60  # characters: file systems allow 255 bytes, and letters may take four
 
@@ -36,17 +37,18 @@ def read_inputs(graph: Graph, files: Mapping[str, str], fill: bool) -> dict[str,
 
 def _read(graph: Graph, name: str, path: Path) -> Array:
     port = graph.ports[name]
+    dtype = outside_dtype(port)
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-        data = np.fromfile(path, port.dtype.numpy)
+        data = np.fromfile(path, dtype.numpy)
     except (OSError, ValueError) as e:
         raise InputError(f"input '{name}': {path} cannot be read: {e}") from e
     wanted = int(np.prod(port.shape, dtype=np.int64))
-    if data.size != wanted or path.stat().st_size % port.dtype.numpy.itemsize:
+    if data.size != wanted or path.stat().st_size % dtype.numpy.itemsize:
         raise InputError(
             f"input '{name}': {path} has {path.stat().st_size} bytes, "
-            f"{port.dtype.label}{list(port.shape)} needs {wanted * port.dtype.numpy.itemsize}"
+            f"{dtype.label}{list(port.shape)} needs {wanted * dtype.numpy.itemsize}"
         )
     return data.reshape(port.shape)
 

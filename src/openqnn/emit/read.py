@@ -17,7 +17,7 @@ def graph_of(net: Net) -> Graph:
     Raises ModelError for an operation that is not declared, or one that does not fit its declaration.
     """
     graph = Graph(net.name)
-    values = {name: _value(tensor) for name, tensor in net.tensors.items()}
+    values = {name: value_of(tensor) for name, tensor in net.tensors.items()}
     graph.reserve(values)
     for name in net.inputs:
         graph.inputs.append(values[name])
@@ -30,7 +30,8 @@ def graph_of(net: Net) -> Graph:
     return graph
 
 
-def _value(tensor: NetTensor) -> Value:
+def value_of(tensor: NetTensor) -> Value:
+    """A tensor of QNN's records as a value of the graph."""
     try:
         dtype = DType(tensor.dtype)
     except ValueError:

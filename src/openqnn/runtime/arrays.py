@@ -1,0 +1,79 @@
+"""Arrays at the border of a graph: from the outside view of an input to what the graph stores, and back.
+
+The outside of a fixed-point value is real numbers, unless the source model itself has integers there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from openqnn.errors import InputError
+from openqnn.ir import Array, DType, Port, Value
+
+
+def outside_dtype(port: Port) -> DType:
+    """The type of the arrays that stand for an input or output."""
+    return DType.FLOAT_32 if port.dtype.is_fixed else port.dtype
+
+
+def is_coded(value: Value, port: Port) -> bool:
+    """Whether the encoding stands between the outside's real numbers and the stored integers."""
+    return value.dtype.is_fixed and value.encoding is not None and outside_dtype(port).is_float
+
+
+def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Array:
+    """An array from outside as the graph takes it: same shape, and a type that holds the same numbers.
+
+    Real numbers for a fixed-point value are quantized by its encoding; `native` arrays are stored integers.
+    """
+    array = np.asarray(given)
+    if array.shape != port.shape:
+        raise InputError(
+            f"input '{value.name}' has shape {list(array.shape)}, the graph wants {list(port.shape)}"
+        )
+    if not native and is_coded(value, port):
+        return _encoded(value, array)
+    wanted, seen = value.dtype.numpy, value.dtype if native and value.dtype.is_fixed else port.dtype
+    if array.dtype == wanted:
+        return array
+    kinds = array.dtype.kind + seen.numpy.kind
+    if kinds[0] != kinds[1] and kinds not in ("iu", "ui"):
+        raise InputError(
+            f"input '{value.name}' is {array.dtype}, the graph wants {seen.label}",
+            hint=f"convert it on purpose: array.astype('{seen.numpy}')",
+        )
+    if wanted.kind in "iu" and array.size:
+        limits = np.iinfo(wanted.name)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise InputError(
+                f"input '{value.name}' has values beyond {value.dtype.label}, which QNN computes with"
+            )
+    return array.astype(wanted)
+
+
+def outward(value: Value, port: Port | None, array: Array, *, native: bool = False) -> Array:
+    """What the graph gives as the outside sees it; a value without a port keeps its own layout."""
+    port = port or Port(value.dtype, value.shape)
+    if array.shape != port.shape:
+        array = array.reshape(port.shape)
+    if native and value.dtype.is_fixed:
+        return array
+    wanted = outside_dtype(port).numpy
+    if is_coded(value, port):
+        assert value.encoding is not None
+        array = value.encoding.dequantize(array)
+    return array if array.dtype == wanted else array.astype(wanted)
+
+
+def _encoded(value: Value, array: Array) -> Array:
+    assert value.encoding is not None
+    if array.dtype.kind != "f":
+        raise InputError(
+            f"input '{value.name}' is {array.dtype}, the graph wants real numbers, which it quantizes itself",
+            hint="array.astype('float32'), or native=True for stored integers",
+        )
+    if np.isnan(array).any():
+        raise InputError(f"input '{value.name}' has NaN, which {value.dtype.label} cannot hold")
+    return value.encoding.quantize(array, value.dtype.signed).astype(value.dtype.numpy)
