@@ -43,12 +43,13 @@ def unary(
     doc: str,
     dtype: DType | int = 0,
     output_range: tuple[float, float] | None = None,
+    clips: bool = False,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, output_range=output_range))
+    return register(replace(schema, output_range=output_range, clips=clips))
 
 
 def binary(name: str, how: str | Lower, doc: str, dtype: DType | int = 0) -> OpSchema:
@@ -86,7 +87,7 @@ Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.")
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
-Relu = unary("Relu", "Relu", "Zero where negative.")
+Relu = unary("Relu", "Relu", "Zero where negative.", clips=True)
 Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0))
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0))
 HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.")
@@ -96,8 +97,8 @@ def clip(low: float, high: float) -> Lower:
     return lambda n, b, x: b.op("Clip", x[0], scalar_like(n, b, low), scalar_like(n, b, high))
 
 
-Relu1 = unary("Relu1", clip(-1, 1), "Clip to [-1, 1].", output_range=(-1.0, 1.0))
-Relu6 = unary("Relu6", clip(0, 6), "Clip to [0, 6].", output_range=(0.0, 6.0))
+Relu1 = unary("Relu1", clip(-1, 1), "Clip to [-1, 1].", output_range=(-1.0, 1.0), clips=True)
+Relu6 = unary("Relu6", clip(0, 6), "Clip to [0, 6].", output_range=(0.0, 6.0), clips=True)
 
 
 def gelu_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
@@ -225,6 +226,7 @@ class ReluMinMax:
     infer = same
     lower = relu_min_max
     moves = Moves.ELEMENTWISE
+    clips = True
 
 
 @op

@@ -46,7 +46,7 @@ class MatMul:
     """Product of two stacks of matrices whose leading axes broadcast, plus a bias along the last axis."""
 
     in0 = tensor()
-    in1 = tensor()
+    in1 = tensor(channel_axis=-1)
     in2 = tensor(1, role=BIAS, optional=True)
     out0 = result()
     transpose_in0 = flag(False)

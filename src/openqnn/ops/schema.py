@@ -161,6 +161,7 @@ class OpSchema:
     on_last: bool = False  # works along the data's last axis: shapes.last_axis() says where that has moved to
     can_move: CanMove | None = None  # a node's own word on a permutation of its data
     keeps_values: bool = False  # outputs hold input values unchanged: encodings are shared
+    clips: bool = False  # limits its input to a range: whoever makes the input may use the output's encoding
     output_range: tuple[float, float] | None = None  # of the mathematical function, for the quantizer
     macs: Macs | None = None
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize

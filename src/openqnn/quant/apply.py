@@ -1,0 +1,242 @@
+"""Builds the fixed-point graph from a plan and the ranges: types, encodings, stored constants, converts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from openqnn.ir import Array, DType, Encoding, Graph, Node, Value
+from openqnn.ops import Builder, schema_of
+from openqnn.ops.schema import Operand, Role
+from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
+from openqnn.quant.observers import Statistics
+from openqnn.quant.plan import (
+    CALIBRATION,
+    DATA,
+    FIXED,
+    PRODUCT,
+    SHARED,
+    Given,
+    Group,
+    Plan,
+    is_real,
+    is_weight,
+    operands,
+)  # fmt: skip
+from openqnn.quant.ranges import choose, choose_rows
+from openqnn.quant.recipe import FLOAT, Method
+
+INT32_LARGEST = (1 << 31) - 1
+
+
+@dataclass(slots=True)
+class Applied:
+    """The graph in fixed point, and for every tensor by name where its encoding came from."""
+
+    graph: Graph
+    provenance: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Apply:
+    """One use: it changes the plan's graph."""
+
+    def __init__(self, plan: Plan, statistics: Mapping[str, Statistics]) -> None:
+        self.plan, self.graph, self.recipe = plan, plan.graph, plan.recipe
+        self.statistics = statistics
+        self.provenance: dict[str, str] = {}
+        self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
+        self.stored: dict[tuple[Value, DType, Encoding | None], Value] = {}
+
+    def run(self) -> Applied:
+        for group in self.plan.groups:
+            self._group(group)
+        for node in list(self.graph.nodes):
+            if self.plan.node_width[node] != FLOAT:
+                self._fixed(node)
+            else:
+                self._real(node)
+        return Applied(self.graph, self.provenance)
+
+    # -- activations -----------------------------------------------------------------------------------------
+
+    def _group(self, group: Group) -> None:
+        found, source = self._range(group)
+        signed = group.given.signed if group.given is not None else False
+        dtype = parameter_type(found.bitwidth, True) if signed else activation_type(found.bitwidth)
+        for value in group.members:
+            value.dtype, value.encoding = dtype, found
+            self.provenance[value.name] = source if value in group.origins else f"{SHARED}: {source}"
+
+    def _range(self, group: Group) -> tuple[Encoding, str]:
+        if group.given is not None and group.given.encoding is not None:
+            return group.given.encoding, group.given.source
+        if group.fixed is not None and len(group.origins) == 1:
+            low, high = group.fixed
+            return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
+        scheme = self.recipe.act
+        ranges = [
+            choose(self.statistics[v.name], scheme.method, group.width, group.symmetric, scheme.percentile)
+            for v in group.origins
+        ]
+        low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        steps = self.recipe.steps if group.width == 16 else None
+        return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def _fixed(self, node: Node) -> None:
+        """Constants are stored as integers, and what comes in another width is converted."""
+        width = self.plan.node_width[node]
+        bias: tuple[int, Value] | None = None
+        for index, value, operand in list(operands(node)):
+            if operand.role is Role.BIAS and value.is_constant and is_real(value):
+                bias = index, value
+            elif not value.is_constant:
+                self._activation(node, index, value, width)
+            elif is_real(value):
+                self.graph.set_input(node, index, self._parameter(node, index, value, operand, width))
+        if bias is not None:
+            self.graph.set_input(node, bias[0], self._bias(node, bias[1]))
+        self._mend_copy(node)
+
+    def _activation(self, node: Node, index: int, value: Value, width: int) -> None:
+        if is_real(value):
+            self.graph.set_input(node, index, self._convert(node, value, *self._fresh(value, width)))
+        elif value.dtype.is_fixed and value.encoding is not None and value.encoding.bitwidth != width:
+            found = self._widened(value, value.encoding, width)
+            self.graph.set_input(node, index, self._convert(node, value, activation_type(width), found))
+
+    def _fresh(self, value: Value, width: int) -> tuple[DType, Encoding]:
+        """The encoding of a real tensor that a node of fixed point reads."""
+        scheme = self.recipe.act
+        low, high = choose(
+            self.statistics[value.name], scheme.method, width, scheme.symmetric, scheme.percentile
+        )
+        return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
+
+    def _widened(self, value: Value, found: Encoding, width: int) -> Encoding:
+        """The same range in steps of another width."""
+        first = -(1 << (found.bitwidth - 1)) if value.dtype.signed else 0
+        low = found.scale[0] * (first + found.offset[0])
+        high = low + found.scale[0] * ((1 << found.bitwidth) - 1)
+        return encoding(low, high, width, symmetric=found.symmetric)
+
+    def _convert(self, node: Node, value: Value, dtype: DType, found: Encoding | None) -> Value:
+        """The tensor in another type, made once for all that read it so."""
+        key = value, dtype, found
+        if key not in self.converted:
+            kind = "Convert" if value.dtype.is_fixed and dtype.is_fixed else "Quantize"
+            kind = kind if dtype.is_fixed else "Dequantize"
+            b = Builder(self.graph, node.source, before=node)
+            b.stem = f"{value.name}_{dtype.label}"
+            made = b(kind, value, dtype=dtype)
+            made.encoding = found
+            self.converted[key] = made
+            if found is not None:
+                self.provenance[made.name] = f"{SHARED}: {self.provenance.get(value.name, CALIBRATION)}"
+        return self.converted[key]
+
+    def _real(self, node: Node) -> None:
+        """A node in floating point reads floats."""
+        if schema_of(node).on_stored and node.out.dtype.is_fixed:
+            return
+        real = DType.FLOAT_16 if self.recipe.float_bw == 16 else DType.FLOAT_32
+        for index, value, operand in list(operands(node)):
+            if value in self.plan.width and value.dtype.is_fixed and operand.role is not Role.INDEX:
+                self.graph.set_input(node, index, self._convert(node, value, real, None))
+
+    def _mend_copy(self, node: Node) -> None:
+        """HTP copies stored integers here: where the encodings differ, the input is converted first."""
+        schema = schema_of(node)
+        if not schema.keeps_values or len([v for v in node.inputs if v is not None]) != 1:
+            return
+        value, out = node.x(0), node.out
+        if value.dtype.is_fixed and out.dtype.is_fixed and value.encoding != out.encoding:
+            self.graph.set_input(node, 0, self._convert(node, value, out.dtype, out.encoding))
+
+    # -- constants -------------------------------------------------------------------------------------------
+
+    def _parameter(self, node: Node, index: int, value: Value, operand: Operand, width: int) -> Value:
+        given = self.plan.given.get(value.name)
+        if given is not None and given.encoding is not None:
+            return self._store(
+                value, parameter_type(given.bitwidth, given.signed), given.encoding, given.source
+            )
+        if not is_weight(value, operand):
+            found = self._whole(value, width, symmetric=False)
+            return self._store(value, activation_type(width), found, DATA)
+        bits = given.bitwidth if given is not None else self.recipe.weight_bw
+        axis = channel_axis(node, value, operand) if self._by_channel(operand) else None
+        symmetric = self.recipe.param.symmetric or axis is not None or bits == 16
+        if symmetric:
+            found = signed_encoding(self._bounds(value, axis, bits), bits, axis)
+        else:
+            found = self._whole(value, bits, symmetric=False)
+        return self._store(value, parameter_type(bits, symmetric), found, DATA)
+
+    def _by_channel(self, operand: Operand) -> bool:
+        if operand.channel_axis is None:
+            return False
+        return self.recipe.per_channel if operand.layout else self.recipe.per_row
+
+    def _bounds(self, value: Value, axis: int | None, bits: int) -> Array:
+        """The largest magnitude that each channel has to hold."""
+        assert value.data is not None
+        rows = value.data.reshape(1, -1) if axis is None else _rows(value.data, axis)
+        scheme = self.recipe.param
+        if scheme.method in (Method.MIN_MAX, Method.ADJUSTED):
+            return np.abs(rows).max(axis=1)
+        low, high = choose_rows(rows, scheme.method, bits, True, scheme.percentile)
+        return np.maximum(-low, high)
+
+    def _whole(self, value: Value, bits: int, symmetric: bool) -> Encoding:
+        assert value.data is not None
+        scheme = self.recipe.param
+        low, high = choose_rows(value.data.reshape(1, -1), scheme.method, bits, symmetric, scheme.percentile)
+        return encoding(float(low[0]), float(high[0]), bits, symmetric=symmetric)
+
+    def _bias(self, node: Node, value: Value) -> Value:
+        """HTP adds the bias to the products, so it has their scale; per channel where the weights have that."""
+        given = self.plan.given.get(value.name)
+        if given is not None and given.encoding is not None:
+            return self._store(value, _bias_type(given), given.encoding, given.source)
+        if self.recipe.bias_bw == 8:
+            return self._store(value, DType.UFIXED_8, self._whole(value, 8, symmetric=False), DATA)
+        assert value.data is not None
+        x, w = node.x(0).encoding, node.x(1).encoding if node.has(1) else None
+        scales = np.asarray(w.scale if w is not None else (1.0,)) * (x.scale[0] if x is not None else 1.0)
+        axis = 0 if len(scales) > 1 else None
+        largest = np.abs(value.data.astype(np.float64))
+        need = (largest if axis is not None else largest.max(initial=0.0)) / INT32_LARGEST
+        scales = np.maximum(scales, need)
+        found = Encoding(tuple(scales.tolist()), (0,) * len(scales), 32, axis, symmetric=True)
+        return self._store(value, DType.SFIXED_32, found, PRODUCT)
+
+    def _store(self, value: Value, dtype: DType, found: Encoding, source: str) -> Value:
+        """The constant in stored integers; nodes that need it in the same form share it."""
+        key = value, dtype, found
+        if key not in self.stored:
+            assert value.data is not None
+            data = found.quantize(value.data, dtype.signed).astype(dtype.numpy)
+            first = not any(k[0] is value for k in self.stored)
+            name = value.name if first else self.graph.unique(value.name)
+            self.stored[key] = Value(name, dtype, value.shape, found, data)
+            self.provenance[name] = source
+        return self.stored[key]
+
+
+def _bias_type(given: Given) -> DType:
+    return DType.SFIXED_32 if given.bitwidth == 32 else DType.UFIXED_8
+
+
+def _rows(data: Array, axis: int) -> Array:
+    return np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1)
+
+
+def channel_axis(node: Node, value: Value, operand: Operand) -> int:
+    """The axis of a weight that its output channels lie along."""
+    assert operand.channel_axis is not None
+    axis = operand.channel_axis % value.rank
+    return axis - 1 if node.params.get("transpose_in1") else axis

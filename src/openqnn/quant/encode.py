@@ -1,0 +1,62 @@
+"""From a range of real numbers to an encoding: zero is exact, the range has a least width."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openqnn.ir import DType, Encoding
+
+MIN_RANGE = 1e-4
+LEAST_CHANNEL = 1e-6  # of the largest channel: channels of zeros need a scale too
+
+
+def covering(low: float, high: float) -> tuple[float, float]:
+    """The range widened so that it holds zero and is wide enough to be divided into steps."""
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    return low, max(high, low + MIN_RANGE)
+
+
+def encoding(
+    low: float, high: float, bitwidth: int, *, symmetric: bool = False, steps: tuple[int, int] | None = None
+) -> Encoding:
+    """The encoding of unsigned storage for a range; symmetric ones have their zero in the middle of it.
+
+    With `steps` the range is spread over these signed stored values alone.
+    """
+    low, high = covering(low, high)
+    middle = 1 << (bitwidth - 1)
+    if steps is not None and (symmetric or -steps[0] == middle):
+        scale = 2 * max(-low, high) / (steps[1] - steps[0])
+        return Encoding.per_tensor(scale, -middle, bitwidth, symmetric=True)
+    if symmetric:
+        return Encoding.per_tensor(max(-low, high) / (middle - 1), -middle, bitwidth, symmetric=True)
+    scale = (high - low) / ((1 << bitwidth) - 1)
+    return Encoding.per_tensor(scale, int(np.rint(low / scale)), bitwidth)
+
+
+def signed_encoding(bounds: NDArray[np.floating], bitwidth: int, axis: int | None) -> Encoding:
+    """The encoding of signed storage, symmetric around zero, for the largest magnitude of each channel."""
+    largest = (1 << (bitwidth - 1)) - 1
+    given = np.asarray(bounds, np.float64).reshape(-1)
+    least = float(given.max(initial=0.0)) * LEAST_CHANNEL or MIN_RANGE / 2
+    scales = np.maximum(given, least) / largest
+    return Encoding(tuple(scales.tolist()), (0,) * len(scales), bitwidth, axis, symmetric=True)
+
+
+def limits(found: Encoding, signed: bool = False) -> tuple[float, float]:
+    """The smallest and largest real number of a whole-tensor encoding."""
+    first = -(1 << (found.bitwidth - 1)) if signed else 0
+    low = found.scale[0] * (first + found.offset[0])
+    return low, low + found.scale[0] * ((1 << found.bitwidth) - 1)
+
+
+def activation_type(bitwidth: int) -> DType:
+    return DType.UFIXED_16 if bitwidth == 16 else DType.UFIXED_8
+
+
+def parameter_type(bitwidth: int, symmetric: bool) -> DType:
+    """Values of four bits are stored in a byte each: that is the form that HTP takes."""
+    if symmetric:
+        return DType.SFIXED_16 if bitwidth == 16 else DType.SFIXED_8
+    return DType.UFIXED_16 if bitwidth == 16 else DType.UFIXED_8

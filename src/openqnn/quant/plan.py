@@ -1,0 +1,233 @@
+"""What becomes of every tensor: which nodes compute in fixed point, how wide, and what shares a range.
+
+A node computes wholly in fixed point or wholly in floats. The width of a tensor is that of the node that
+makes it. Tensors share one encoding where an op only moves values about, and where a clipping op follows its only
+source: HTP then needs no second rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from openqnn.errors import UsageError
+from openqnn.ir import DType, Encoding, Graph, Node, Value
+from openqnn.ops import schema_of
+from openqnn.ops.schema import Operand, Role
+from openqnn.quant.recipe import FLOAT, Recipe
+
+OVERRIDE, MODEL, CALIBRATION, FIXED, SHARED = "override", "model", "calibration", "fixed range", "shared"
+DATA, PRODUCT = "data", "input scale * weight scale"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a user or the model says about one tensor. Without an encoding only its width is said."""
+
+    source: str
+    bitwidth: int
+    floating: bool = False
+    encoding: Encoding | None = None
+    signed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Tensors of one encoding. `origins` are those whose values have to be seen to know the range."""
+
+    members: list[Value]
+    width: int
+    origins: list[Value] = field(default_factory=lambda: list[Value]())
+    symmetric: bool = False
+    fixed: tuple[float, float] | None = None
+    given: Given | None = None
+
+
+def operands(node: Node) -> Iterable[tuple[int, Value, Operand]]:
+    """Every input that is there, with its declaration."""
+    schema = schema_of(node)
+    return ((i, v, schema.operand(i)) for i, v in enumerate(node.inputs) if v is not None)
+
+
+def is_real(value: Value) -> bool:
+    return value.dtype in (DType.FLOAT_32, DType.FLOAT_16)
+
+
+def is_weight(value: Value, operand: Operand) -> bool:
+    """A matrix operand is a weight where it is constant, and data where it is computed."""
+    return value.is_constant and (operand.role is Role.WEIGHT or operand.channel_axis is not None)
+
+
+def carries(node: Node) -> list[Value]:
+    """The inputs whose values a node hands on unchanged; none when it computes."""
+    if not schema_of(node).keeps_values:
+        return []
+    return [v for _, v, o in operands(node) if is_real(v) and not v.is_constant and o.role is Role.ACTIVATION]
+
+
+class Plan:
+    """The decisions for one graph. `width` has every real tensor that a node makes, and the graph inputs."""
+
+    def __init__(self, graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> None:
+        self.graph, self.recipe, self.given = graph, recipe, given
+        self.node_width: dict[Node, int] = {}
+        self.width: dict[Value, int] = {}
+        self._known_names(recipe.widths)
+        self._widths()
+        self._group: dict[Value, Group] = {}
+        self._groups()
+
+    def _known_names(self, names: Iterable[str]) -> None:
+        known = {n.name for n in self.graph.nodes}
+        for name in names:
+            if name not in known:
+                raise UsageError(f"the graph has no node '{name}' whose width could be set")
+
+    # -- widths ----------------------------------------------------------------------------------------------
+
+    def _widths(self) -> None:
+        for node in self.graph.nodes:
+            if not carries(node):
+                self.node_width[node] = self._own_width(node)
+        for value in self.graph.inputs:
+            if is_real(value):
+                self.width[value] = self._input_width(value)
+        for node in self.graph.nodes:
+            moved = carries(node)
+            if moved:
+                self.node_width[node] = self._moved_width(node, moved)
+            for value in node.outputs:
+                if is_real(value):
+                    self.width[value] = self.node_width[node]
+
+    def _own_width(self, node: Node) -> int:
+        """Ops that work on stored integers, and ops without real data, have nothing to quantize."""
+        if schema_of(node).on_stored or not any(is_real(v) for v in (*node.outputs, *_inputs(node))):
+            return FLOAT
+        said = [self.given[v.name] for v in (*node.outputs, *_parameters(node)) if v.name in self.given]
+        if any(g.floating for g in said):
+            return FLOAT
+        if node.name in self.recipe.widths:
+            return self.recipe.widths[node.name]
+        outs = [self.given[v.name].bitwidth for v in node.outputs if v.name in self.given]
+        return outs[0] if outs else self.recipe.act_bw
+
+    def _moved_width(self, node: Node, moved: list[Value]) -> int:
+        """Moving values about costs no precision: the width stays what it was."""
+        if node.name in self.recipe.widths:
+            return self.recipe.widths[node.name]
+        said = self.given.get(node.out.name)
+        if said is not None:
+            return FLOAT if said.floating else said.bitwidth
+        found = [self.width[v] for v in moved]
+        return FLOAT if FLOAT in found else max(found)
+
+    def _input_width(self, value: Value) -> int:
+        said = self.given.get(value.name)
+        if said is not None:
+            return FLOAT if said.floating else said.bitwidth
+        return max((self.node_width[n] for n in _readers(value)), default=FLOAT)
+
+    # -- groups ----------------------------------------------------------------------------------------------
+
+    def group(self, value: Value) -> Group | None:
+        """The group of a tensor in fixed point; None for one that stays real."""
+        return self._group.get(value)
+
+    @property
+    def groups(self) -> list[Group]:
+        return list(dict.fromkeys(self._group.values()))
+
+    def _groups(self) -> None:
+        for value, width in self.width.items():
+            if width != FLOAT:
+                self._group[value] = Group([value], width, given=self._encoding_of(value))
+        for node in self.graph.nodes:
+            for value in carries(node):
+                if self._shares(value, node):
+                    self._union(value, node.out if len(node.outputs) == 1 else None, node)
+            if schema_of(node).clips and self._only_reader(node.x(0), node):
+                self._union(node.x(0), node.out, node)
+        for group in self.groups:
+            self._describe(group)
+
+    def _encoding_of(self, value: Value) -> Given | None:
+        said = self.given.get(value.name)
+        return said if said is not None and said.encoding is not None else None
+
+    def _only_reader(self, value: Value, node: Node) -> bool:
+        return len(set(value.users)) == 1 and not self.graph.is_output(value) and value.producer is not None
+
+    def _shares(self, value: Value, node: Node) -> bool:
+        """Of several inputs, those that something else reads too keep a finer range of their own."""
+        if len(carries(node)) == 1:
+            return True
+        current: Value | None = value
+        while current is not None:
+            if not self._only_reader(current, node):
+                return False
+            above = carries(current.producer) if current.producer is not None else []
+            current = above[0] if len(above) == 1 else None
+        return True
+
+    def _union(self, value: Value, out: Value | None, node: Node) -> None:
+        for other in node.outputs if out is None else (out,):
+            a, b = self._group.get(value), self._group.get(other)
+            if a is None or b is None or a is b or a.width != b.width:
+                continue
+            if a.given is not None and b.given is not None and a.given.encoding != b.given.encoding:
+                continue
+            a.members += b.members
+            a.given = a.given or b.given
+            for member in b.members:
+                self._group[member] = a
+
+    def _describe(self, group: Group) -> None:
+        for value in group.members:
+            node = value.producer
+            if node is not None and carries(node) and any(self._group.get(v) is group for v in carries(node)):
+                continue
+            if any(schema_of(u).clips and self._group.get(u.out) is group for u in value.users):
+                continue
+            group.origins.append(value)
+            schema = schema_of(node) if node is not None else None
+            if schema is not None and schema.output_range and not schema.clips and self.recipe.fixed_ranges:
+                low, high = group.fixed or (0.0, 0.0)
+                group.fixed = min(low, schema.output_range[0]), max(high, schema.output_range[1])
+        group.symmetric = self.recipe.act.symmetric or any(
+            _wants_symmetric(v, group.width) for v in group.members
+        )
+
+
+def _inputs(node: Node) -> list[Value]:
+    return [v for v in node.inputs if v is not None]
+
+
+def _parameters(node: Node) -> list[Value]:
+    """The weights and the bias of a layer."""
+    return [v for _, v, o in operands(node) if v.is_constant and (is_weight(v, o) or o.role is Role.BIAS)]
+
+
+def _readers(value: Value) -> list[Node]:
+    """The nodes that compute with a tensor, looking through those that only move it."""
+    found: list[Node] = []
+    waiting = [value]
+    while waiting:
+        current = waiting.pop()
+        for node in dict.fromkeys(current.users):
+            if carries(node):
+                waiting += node.outputs
+            else:
+                found.append(node)
+    return found
+
+
+def _wants_symmetric(value: Value, width: int) -> bool:
+    """HTP multiplies two computed 16-bit matrices only where the second has its zero in the middle."""
+    if width != 16:
+        return False
+    return any(
+        v is value and operand.channel_axis is not None and operand.role is Role.ACTIVATION
+        for user in value.users
+        for _, v, operand in operands(user)
+    )

@@ -1,0 +1,83 @@
+"""What the user chooses about quantization: widths, how ranges are found, and which nodes are exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from openqnn.errors import UsageError
+
+ACT_WIDTHS = (8, 16)
+WEIGHT_WIDTHS = (4, 8, 16)
+BIAS_WIDTHS = (8, 32)
+FLOAT_WIDTHS = (16, 32)
+FLOAT = 0  # the width of a node that stays in floating point
+
+
+class Method(StrEnum):
+    """How a range is found from what was seen of a tensor."""
+
+    MIN_MAX = "min-max"
+    SQNR = "sqnr"
+    ENTROPY = "entropy"
+    MSE = "mse"
+    PERCENTILE = "percentile"
+    ADJUSTED = "adjusted"
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A method, and whether zero lies in the middle of the range."""
+
+    method: Method = Method.MIN_MAX
+    symmetric: bool = False
+    percentile: float = 99.99
+
+    def __post_init__(self) -> None:
+        if not 90 <= self.percentile <= 100:
+            raise UsageError(f"a percentile of {self.percentile:g} is outside 90 to 100")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All choices. The defaults are those of `openqnn.quantize`; the tools with QNN's names have their own.
+
+    `widths` gives single nodes (by name) another activation width, or FLOAT. `steps` restricts the stored
+    integers of symmetric 16-bit tensors, such as (-0x8000, 0x7F7F).
+    """
+
+    act_bw: int = 8
+    weight_bw: int = 8
+    bias_bw: int = 32
+    float_bw: int = 32
+    float_bias_bw: int | None = None
+    act: Scheme = Scheme()
+    param: Scheme = Scheme(symmetric=True)
+    per_channel: bool = True
+    per_row: bool = True
+    steps: tuple[int, int] | None = None
+    fixed_ranges: bool = True
+    widths: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def __post_init__(self) -> None:
+        _one_of("act_bw", self.act_bw, ACT_WIDTHS)
+        _one_of("weight_bw", self.weight_bw, WEIGHT_WIDTHS)
+        _one_of("bias_bw", self.bias_bw, BIAS_WIDTHS)
+        _one_of("float_bw", self.float_bw, FLOAT_WIDTHS)
+        if self.float_bias_bw is not None:
+            _one_of("float_bias_bw", self.float_bias_bw, FLOAT_WIDTHS)
+        for name, width in self.widths.items():
+            _one_of(f"the width of node '{name}'", width, (FLOAT, *ACT_WIDTHS))
+        if self.weight_bw == 16 and self.act_bw == 8:
+            raise UsageError(
+                "weights of 16 bits need activations of 16 bits: HTP has no kernels for anything else",
+                hint="act_bw=16, or weight_bw=8",
+            )
+        if self.steps is not None and self.steps[0] >= self.steps[1]:
+            raise UsageError(f"no steps lie between {self.steps[0]:#x} and {self.steps[1]:#x}")
+
+
+def _one_of(what: str, value: int, allowed: tuple[int, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{what} is {value}, and must be one of {', '.join(map(str, allowed))}")
