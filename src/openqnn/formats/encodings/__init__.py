@@ -1,0 +1,101 @@
+"""AIMET's encodings files, versions 0.4, 0.6.1, 1.0.0, 2.0.0 and 2.1.0, in one neutral form and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+
+from openqnn.formats.encodings import flat, legacy, onnx_like
+from openqnn.formats.encodings.fields import Json, Place, load_json
+from openqnn.formats.encodings.record import (
+    OUTPUT_CHANNEL,
+    Axis,
+    Blocks,
+    EncodingsFile,
+    Kind,
+    TensorEncoding,
+    by_name,
+)
+from openqnn.formats.files import replacing
+
+__all__ = [
+    "OUTPUT_CHANNEL", "VERSIONS", "Axis", "Blocks", "EncodingsFile", "Kind", "TensorEncoding", "left_out",
+    "looks_like_encodings", "read_encodings", "write_encodings",
+]  # fmt: skip
+
+VERSIONS = ("0.4", "0.6.1", "1.0.0", "2.0.0", "2.1.0")
+_LEGACY = ("0.4", "0.4.0", "0.5.0", "0.6.0", "0.6.1")
+_WITHOUT_FLOATS = "0.4"
+_PRODUCER = "openqnn"
+
+
+def read_encodings(path: str | os.PathLike[str]) -> EncodingsFile:
+    """The tensors of a file; InputError with file, tensor and field where it makes no sense."""
+    content, place = load_json(path), Place(path)
+    version = content.get("version", _WITHOUT_FLOATS)
+    if version in _LEGACY:
+        found = legacy.read(place, content)
+    elif version == "1.0.0":
+        found = flat.read(place, content)
+    elif version in ("2.0.0", "2.1.0"):
+        found = onnx_like.read(place, content, nested=version == "2.1.0")
+    else:
+        place.fail(f"{json.dumps(version)} is not known", "version", hint=f"known: {', '.join(VERSIONS)}")
+    tensors = by_name(found)
+    if len(tensors) < len(found):
+        names = [entry.name for entry in found]
+        place.at(next(n for n in names if names.count(n) > 1)).fail("has two entries")
+    return EncodingsFile(version, tensors)
+
+
+def looks_like_encodings(path: str | os.PathLike[str]) -> bool:
+    """Whether a file starts as JSON objects do: models and graphs do not."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
+def left_out(tensors: Iterable[TensorEncoding], version: str) -> list[str]:
+    """Tensors that a version says something of by leaving them out: floats, from 2.0.0 on."""
+    return [entry.name for entry in tensors if entry.is_float] if version >= "2" else []
+
+
+def write_encodings(
+    path: str | os.PathLike[str], tensors: Iterable[TensorEncoding], version: str = "1.0.0"
+) -> None:
+    """A file of that version; InputError names the tensor and the reason where the version cannot say it."""
+    place, entries = Place(path), list(tensors)
+    if version not in VERSIONS:
+        place.fail(f"{json.dumps(version)} is not known", "version", hint=f"known: {', '.join(VERSIONS)}")
+    written = version if version != _WITHOUT_FLOATS else f"{_WITHOUT_FLOATS}.0"
+    content: dict[str, Json] = {"version": written, "producer": {"package": _PRODUCER}}
+    if version >= "2":
+        named = [e for e in entries if not e.is_float]
+        nested = version == "2.1.0"
+        content["encodings"] = [onnx_like.write(e, place.at(e.name), nested=nested) for e in named]
+    else:
+        content |= _sections(place, entries, version)
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def _sections(place: Place, entries: list[TensorEncoding], version: str) -> dict[str, Json]:
+    """Versions below 2 have activations and parameters apart."""
+    unknown = next((e for e in entries if e.kind is Kind.UNKNOWN), None)
+    if unknown is not None:
+        place.at(unknown.name).fail(
+            f"version {version} has activations and parameters apart, and nothing says which one this is",
+            hint="give the model, which tells",
+        )
+    made: dict[str, Json] = {}
+    for kind, section in legacy.SECTIONS.items():
+        mine = [e for e in entries if e.kind is kind]
+        if version == "1.0.0":
+            made[section] = [flat.write(e, place.at(e.name)) for e in mine]
+        else:
+            floats = version != _WITHOUT_FLOATS
+            made[section] = {e.name: legacy.write(e, place.at(e.name), with_floats=floats) for e in mine}
+    return made
