@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.emit.net import qnn_name
 from openqnn.errors import ModelError, UsageError
+from openqnn.qnn.net import qnn_name
 from tests.cli.running import converted
 from tests.models.samples import sample_inputs
 from tests.qnn.nets import needs_cpu, needs_htp

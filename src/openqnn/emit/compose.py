@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from openqnn.emit.net import qnn_name
 from openqnn.qnn import abi
-from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor, TensorKind
+from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_name
 
 
 def steps(net: Net) -> Iterator[NetTensor | NetNode]:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from openqnn.emit import cpp_values as text
 from openqnn.emit.compose import Identifiers, WeightNames, input_names, steps, unique_params
-from openqnn.emit.net import qnn_name
 from openqnn.formats.files import replacing
 from openqnn.qnn.marshal import static_data
-from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, TensorKind
+from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_name
 
 SDK_VERSION = "qaisw-v2.47.0.000000000000_openqnn"
 """In the form that readers of model libraries expect; the package's headers declare the interface of 2.47."""

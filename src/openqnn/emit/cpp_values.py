@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from openqnn.emit.net import qnn_name
 from openqnn.errors import ModelError
 from openqnn.qnn import abi
-from openqnn.qnn.net import Array, NetQuant, NetScalar, NetTensor
+from openqnn.qnn.net import Array, NetQuant, NetScalar, NetTensor, qnn_name
 
 _SCALAR_FIELDS = {
     abi.FLOAT_32: "floatValue", abi.FLOAT_64: "doubleValue",

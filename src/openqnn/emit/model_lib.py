@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from openqnn.emit.net import qnn_name
 from openqnn.emit.toolchain import Compiler, find_compiler
 from openqnn.errors import ModelError, OutputError, UsageError
 from openqnn.formats.tar import Member, tar_members
+from openqnn.qnn.net import qnn_name
 
 DEFAULT_TARGETS = ("aarch64-android", "x86_64-linux-clang")
 DEFAULT_NAME = "qnn_model"

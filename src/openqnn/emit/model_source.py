@@ -9,10 +9,9 @@ from pathlib import Path
 
 from openqnn.emit.compose import WeightNames, anonymous, with_package
 from openqnn.emit.cpp import DEFAULT_PREFIX, SDK_VERSION, CppOptions, write_cpp
-from openqnn.emit.net import qnn_name
 from openqnn.emit.net_json import NetJsonOptions, write_net_json
 from openqnn.emit.weights import write_weights
-from openqnn.qnn.net import Net
+from openqnn.qnn.net import Net, qnn_name
 
 
 @dataclass(frozen=True, slots=True)

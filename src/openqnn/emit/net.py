@@ -1,27 +1,18 @@
 """The one lowering from a graph to plain QNN records; QNN's own conventions live here and nowhere else.
 
-Names keep only [A-Za-z0-9_]; rank 0 becomes [1]; a graph output that no node produces gets a Reshape of its
-own.
+Names are made QNN's; rank 0 becomes [1]; a graph output that no node produces gets a Reshape of its own.
 """
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 
 from openqnn.ir import BUILTIN_PACKAGE, DType, Encoding, Graph, Node, ParamValue, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Param
-from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
+from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind, qnn_name
 
 COPY_OP = "Reshape"  # QNN has no identity; a reshape to the same shape is one
-
-
-def qnn_name(name: str) -> str:
-    """QNN's rule for names: other characters become `_`, and a leading digit gets one in front."""
-    clean = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
-    return f"_{clean}" if clean[0].isdigit() else clean
 
 
 class _Names:

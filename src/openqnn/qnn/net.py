@@ -6,6 +6,7 @@ and each name appears once in `Net.tensors`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -112,6 +113,12 @@ class Net:
             for _, value in node.params:
                 if isinstance(value, NetTensor):
                     yield value
+
+
+def qnn_name(name: str) -> str:
+    """QNN's rule for names: other characters become `_`, and a leading digit gets one in front."""
+    clean = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+    return f"_{clean}" if clean[0].isdigit() else clean
 
 
 def _same_data(a: Array | None, b: Array | None) -> bool:
