@@ -10,6 +10,7 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Encoding, Graph, Node, ParamValue, Shape, Value, dtype_of
 from openqnn.ops.schema import ABSENT, FREE, INDICES, LAST, OPS, RANK, REQUIRED, Axis, OpSchema, Param
+from openqnn.ops.vocabulary import Vocabulary
 
 
 def schema_of(node: Node) -> OpSchema:
@@ -138,8 +139,8 @@ def _dtype(schema: OpSchema, node: Node, index: int) -> DType | None:
     return declared if isinstance(declared, DType) else node.x(cast(int, declared)).dtype
 
 
-class Builder:
-    """Adds nodes to a graph by op name: `b("Conv2d", x, w, bias, stride=(1, 1), pad_amount=...)`."""
+class Builder(Vocabulary):
+    """Adds nodes to a graph, by the words of the vocabulary or by op name: `b("Lrn", x, alpha=..., ...)`."""
 
     def __init__(self, graph: Graph, source: str = "", before: Node | None = None) -> None:
         self.graph = graph
@@ -189,6 +190,10 @@ class Builder:
         if chosen is None:
             raise ShapeError(f"'{label}': output {index} needs a data type")
         return Value(label if index == 0 else self.graph.unique(f"{label}.{index}"), chosen, shape)
+
+    def scalar(self, number: float, like: Value) -> Value:
+        """A one-element constant of the type of another value."""
+        return self.const([number], like.dtype.numpy)
 
     def const(self, data: Any, dtype: Any = None, name: str = "") -> Value:
         array: Array = np.asarray(data, dtype)

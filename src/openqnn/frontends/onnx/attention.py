@@ -5,15 +5,16 @@ ONNX's own Attention is translated by the function that ONNX defines it with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.compose import add, concat, mul, sub, used
+from openqnn.frontends.onnx.compose import used
 from openqnn.frontends.onnx.conv import conv
 from openqnn.frontends.onnx.gather import positions
+from openqnn.frontends.onnx.norm import Norm
 from openqnn.frontends.onnx.registry import MICROSOFT, translates
 from openqnn.frontends.onnx.shape import parts_of
 from openqnn.frontends.onnx.translation import Translation
@@ -24,19 +25,20 @@ from openqnn.ir import Value
 
 def _normed_sum(
     t: Translation,
-    op: str,
+    norm: Norm,
     x: Value,
     skip: Value,
-    weights: Sequence[Value | None],
+    gamma: Value,
+    beta: Value | None,
     bias: Value | None,
     epsilon: float,
 ) -> list[Value | None]:
     """Output, mean, deviation and the sum itself; the statistics are for training."""
     if used(t, 1) or used(t, 2):
         t.refuse("mean and deviation as outputs are for training")
-    total = add(t, x, skip)
-    total = total if bias is None else add(t, total, bias)
-    return [t(op, total, *weights, axes=(total.rank - 1,), epsilon=epsilon), None, None, total]
+    total = t.add(x, skip)
+    total = total if bias is None else t.add(total, bias)
+    return [norm(total, gamma, beta, (total.rank - 1,), epsilon), None, None, total]
 
 
 @translates("SkipLayerNormalization", domain=MICROSOFT)
@@ -44,14 +46,14 @@ def skip_layer_normalization(
     t: Translation, x: Value, skip: Value, gamma: Value, beta: Value | None = None,
     bias: Value | None = None, *, epsilon: float = 1e-12,
 ) -> list[Value | None]:  # fmt: skip
-    return _normed_sum(t, "LayerNorm", x, skip, (gamma, beta), bias, epsilon)
+    return _normed_sum(t, t.layer_norm, x, skip, gamma, beta, bias, epsilon)
 
 
 @translates("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_simplified_layer_normalization(
     t: Translation, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> list[Value | None]:
-    return _normed_sum(t, "RmsNorm", x, skip, (gamma,), bias, epsilon)
+    return _normed_sum(t, t.rms_norm, x, skip, gamma, None, bias, epsilon)
 
 
 @translates("EmbedLayerNormalization", domain=MICROSOFT)
@@ -67,13 +69,13 @@ def embed_layer_normalization(
         raise ShapeError(
             f"ids {list(ids.shape)} do not fit the embeddings {list(words.shape)}, {list(places.shape)}"
         )
-    total = t("Gather", words, positions(t, ids, words.shape[0]), axis=0)
+    total = t.gather(words, positions(t, ids, words.shape[0]), axis=0)
     if position_ids is None:
         position_ids = t.constant(np.arange(ids.shape[1], dtype=np.int32))
-    total = add(t, total, t("Gather", places, positions(t, position_ids, places.shape[0]), axis=0))
+    total = t.add(total, t.gather(places, positions(t, position_ids, places.shape[0]), axis=0))
     if segments is not None and kinds is not None:
-        total = add(t, total, t("Gather", kinds, positions(t, segments, kinds.shape[0]), axis=0))
-    y = t("LayerNorm", total, gamma, beta, axes=(2,), epsilon=epsilon)
+        total = t.add(total, t.gather(kinds, positions(t, segments, kinds.shape[0]), axis=0))
+    y = t.layer_norm(total, gamma, beta, (2,), epsilon)
     return [y, t.constant(np.zeros(ids.shape[0], np.int32)), total]
 
 
@@ -94,10 +96,10 @@ def attend(
     t: Translation, q: Value, k: Value, v: Value, biases: Sequence[Value | None], scale: float
 ) -> Value:
     """softmax(q k' * scale + biases) v, the heads side by side again."""
-    scores = t("MatMul", mul(t, q, scale or 1 / sqrt(q.shape[-1])), k, transpose_in1=True)
+    scores = t.matmul(t.mul(q, scale or 1 / sqrt(q.shape[-1])), k, turn_b=True)
     for bias in biases:
-        scores = scores if bias is None else add(t, scores, bias)
-    y = t("MatMul", t("Softmax", scores, axis=3), v)
+        scores = scores if bias is None else t.add(scores, bias)
+    y = t.matmul(t.softmax(scores, axis=3), v)
     batch, count, length, size = y.shape
     return t.reshape(t.transpose(y, (0, 2, 1, 3)), (batch, length, count * size))
 
@@ -118,7 +120,7 @@ def padding_bias(t: Translation, mask: Value | None, q: Value, k: Value, value: 
     if mask.shape not in shapes:
         t.refuse(f"a mask of shape {list(mask.shape)} is not supported; {' or '.join(map(str, shapes))} is")
     ones = t.cast(t.reshape(mask, shapes[mask.shape]), q.dtype)
-    return mul(t, sub(t, 1.0, ones), value)
+    return t.mul(t.sub(1.0, ones), value)
 
 
 def _checked(q: Value, k: Value, v: Value) -> None:
@@ -139,7 +141,7 @@ def packed_attention(
 ) -> list[Value]:  # fmt: skip
     if do_rotary or past_length is not None or past_present_share_buffer:
         t.refuse("rotary embedding or a shared cache inside the op is not supported")
-    projected = t("MatMul", x, weights, bias)
+    projected = t.matmul(x, weights, bias)
     sizes = qkv_hidden_sizes or [projected.shape[-1] // 3] * 3
     q, k, v = (heads(t, part, num_heads) for part in parts_of(t, projected, projected.rank - 1, sizes))
     if past is not None:
@@ -148,12 +150,12 @@ def packed_attention(
                 f"the cache has shape {list(past.shape)}, [2, batch, heads, length, size] is expected"
             )
         old = [t.reshape(p, past.shape[1:]) for p in parts_of(t, past, 0, (1, 1))]
-        k, v = concat(t, [old[0], k], 2), concat(t, [old[1], v], 2)
+        k, v = t.concat([old[0], k], 2), t.concat([old[1], v], 2)
     _checked(q, k, v)
     causal = causal_bias(t, q, k, mask_filter_value) if unidirectional else None
     biases = (padding_bias(t, mask, q, k, mask_filter_value), causal, extra)
     y = attend(t, q, k, v, biases, scale)
-    return [y, t("Pack", k, v, axis=0)] if used(t, 1) else [y]
+    return [y, t.pack([k, v], axis=0)] if used(t, 1) else [y]
 
 
 @translates("MultiHeadAttention", domain=MICROSOFT)
@@ -176,10 +178,10 @@ def multi_head_attention(
     if bias is not None:
         sizes = [p.shape[-1] if p.rank == 3 else p.shape[1] * p.shape[3] for p in parts if p.rank in (3, 4)]
         pieces = parts_of(t, bias, 0, sizes if len(sizes) == 3 else ())
-        parts = [add(t, p, b) if p.rank == 3 else p for p, b in zip(parts, pieces, strict=True)]
+        parts = [t.add(p, b) if p.rank == 3 else p for p, b in zip(parts, pieces, strict=True)]
     q, k, v = (heads(t, p, num_heads) for p in parts)
     if past_key is not None and past_value is not None:
-        k, v = concat(t, [past_key, k], 2), concat(t, [past_value, v], 2)
+        k, v = t.concat([past_key, k], 2), t.concat([past_value, v], 2)
     _checked(q, k, v)
     causal = causal_bias(t, q, k, mask_filter_value) if unidirectional else None
     if used(t, 3):
@@ -217,7 +219,7 @@ def rotary_embedding(
 def _at(t: Translation, table: Value, position_ids: Value) -> Value:
     if table.rank != 2:
         raise ShapeError(f"the table has shape {list(table.shape)}, [positions, features] is expected")
-    return t("Gather", table, positions(t, position_ids, table.shape[0]), axis=0)
+    return t.gather(table, positions(t, position_ids, table.shape[0]), axis=0)
 
 
 @translates("RotaryEmbedding", domain=MICROSOFT)
@@ -231,7 +233,7 @@ def contrib_rotary_embedding(
     batch, length = x.shape[0], x.shape[2] if x.rank == 4 else x.shape[1] if x.rank == 3 else 0
     if position_ids.shape == (1,):
         steps = t.constant(np.broadcast_to(np.arange(length, dtype=np.int32), (batch, length)))
-        position_ids = add(t, t.cast(position_ids, steps.dtype), steps)
+        position_ids = t.add(t.cast(position_ids, steps.dtype), steps)
     features = 2 * cos.shape[1]
     count = num_heads or (x.shape[2] // features if x.rank == 3 and features else 0)
     turn_by = _at(t, cos, position_ids), _at(t, sin, position_ids)
@@ -252,14 +254,17 @@ def fused_conv(
         t, x, w, bias, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape,
         pads=pads, strides=strides,
     )  # fmt: skip
-    y = y if extra is None else add(t, y, extra)
+    y = y if extra is None else t.add(y, extra)
     first, second = [*(activation_params or ()), 0.0, 0.0][:2]
-    if activation == "LeakyRelu":
-        return t("Prelu", y, t.constant(np.full((1,) * y.rank, first, y.dtype.numpy)))
-    if activation == "Clip":
-        return t("ReluMinMax", y, min_value=first, max_value=second)
-    if activation == "HardSigmoid":
-        return t("ElementWiseNeuron", y, operation="HARD_SIGMOID", alpha=first, beta=second)
-    if activation not in ("", "Relu", "Tanh", "Sigmoid"):
+    known: dict[str, Callable[[], Value]] = {
+        "": lambda: y,
+        "Relu": lambda: t.relu(y),
+        "Tanh": lambda: t.tanh(y),
+        "Sigmoid": lambda: t.sigmoid(y),
+        "LeakyRelu": lambda: t.prelu(y, t.constant(np.full((1,) * y.rank, first, y.dtype.numpy))),
+        "Clip": lambda: t.clip(y, first, second),
+        "HardSigmoid": lambda: t.hard_sigmoid(y, first, second),
+    }
+    if activation not in known:
         t.refuse(f"activation '{activation}' is not known")
-    return t(activation, y) if activation else y
+    return known[activation]()

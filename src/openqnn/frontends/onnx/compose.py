@@ -1,46 +1,9 @@
-"""Short names for the QNN ops that translators put together when QNN has no op of its own.
-
-Plain numbers are constants of the type of the other operand.
-"""
+"""What translators put together when QNN has no op of its own, beyond the words of the vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import DType, Value
-
-
-def _binary(t: Translation, op: str, a: Value | float, b: Value | float) -> Value:
-    if not isinstance(a, Value):
-        a = t.scalar(a, like=b)  # pyright: ignore[reportArgumentType]
-    if not isinstance(b, Value):
-        b = t.scalar(b, like=a)
-    return t(op, a, b)
-
-
-def add(t: Translation, a: Value | float, b: Value | float) -> Value:
-    return _binary(t, "ElementWiseAdd", a, b)
-
-
-def sub(t: Translation, a: Value | float, b: Value | float) -> Value:
-    return _binary(t, "ElementWiseSubtract", a, b)
-
-
-def mul(t: Translation, a: Value | float, b: Value | float) -> Value:
-    return _binary(t, "ElementWiseMultiply", a, b)
-
-
-def div(t: Translation, a: Value | float, b: Value | float) -> Value:
-    return _binary(t, "ElementWiseDivide", a, b)
-
-
-def maximum(t: Translation, a: Value | float, b: Value | float) -> Value:
-    return _binary(t, "ElementWiseMaximum", a, b)
-
-
-def minimum(t: Translation, a: Value | float, b: Value | float) -> Value:
-    return _binary(t, "ElementWiseMinimum", a, b)
 
 
 def power(t: Translation, x: Value, exponent: float) -> Value:
@@ -48,25 +11,16 @@ def power(t: Translation, x: Value, exponent: float) -> Value:
     if exponent == 1:
         return x
     if exponent == 2:
-        return mul(t, x, x)
+        return t.square(x)
     if exponent == 3:
-        return mul(t, mul(t, x, x), x)
+        return t.mul(t.square(x), x)
     if exponent == 0.5:
-        return t("ElementWiseSquareRoot", x)
+        return t.sqrt(x)
     if exponent == -0.5:
-        return t("ElementWiseRsqrt", x)
+        return t.rsqrt(x)
     if exponent == -1:
-        return div(t, 1.0, x)
-    return _binary(t, "ElementWisePower", x, exponent)
-
-
-def reduce(t: Translation, op: str, x: Value, axes: Sequence[int], keep: bool = True) -> Value:
-    """A reduction; over no axes at all it is the data itself."""
-    if not axes:
-        return x
-    y = t(op, x, axes=list(axes), keep_dims=keep)
-    # QNN has no rank 0: it gives [1] where ONNX has a scalar.
-    return t.reshape(y, ()) if not keep and len(axes) == x.rank else y
+        return t.div(1.0, x)
+    return t.pow(x, exponent)
 
 
 def cut(t: Translation, x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
@@ -76,12 +30,7 @@ def cut(t: Translation, x: Value, axis: int, start: int, stop: int, step: int = 
         return t.constant(x.data[index], x.name)
     if (start, stop, step) == (0, x.shape[axis], 1):
         return x
-    rows = [[start, stop, step] if i == axis else [0, d, 1] for i, d in enumerate(x.shape)]
-    return t("StridedSlice", x, ranges=rows)
-
-
-def concat(t: Translation, parts: Sequence[Value], axis: int) -> Value:
-    return parts[0] if len(parts) == 1 else t("Concat", *parts, axis=axis)
+    return t.part(x, axis, start, stop, step)
 
 
 def as_float(t: Translation, x: Value) -> Value:

@@ -91,7 +91,7 @@ def _stacked(t: Translation, rows: Sequence[Any], axis: int = 0) -> Value:
         t.refuse("what it collects changes its shape from round to round")
     if all(r.data is not None for r in rows):
         return t.constant(np.stack([r.data for r in rows], axis))
-    return t("Pack", *rows, axis=axis)
+    return t.pack(rows, axis)
 
 
 @translates("Scan")

@@ -7,6 +7,7 @@ shapes, and the HTP has no such op at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -83,9 +84,8 @@ def conv(
     image, filters = _row(t, x), _row(t, w)
     filters = t.transpose(filters, (*range(2, image.rank), 1, 0))
     depthwise = group == x.shape[1] and group > 1 and w.shape[1] == 1 and dims < 3
-    kind = "DepthWiseConv2d" if depthwise else f"Conv{image.rank - 2}d"
-    more = {} if depthwise else {"group": group}
-    y = t(kind, t.to_last(image), filters, bias, stride=strides, pad_amount=rows, dilation=dilations, **more)
+    convolved = t.depthwise_conv if depthwise else partial(t.conv, group=group)
+    y = convolved(t.to_last(image), filters, bias, stride=strides, pad_amount=rows, dilation=dilations)
     return _unrow(t, t.to_first(y), x.rank)
 
 
@@ -128,7 +128,7 @@ def _spread_at_run_time(t: Translation, w: Value, dilations: Sequence[int]) -> V
         shape, k = w.shape, w.shape[axis]
         apart = t.reshape(w, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
         amount = [[0, d - 1 if i == axis + 1 else 0] for i in range(apart.rank)]
-        padded = t("Pad", apart, scheme="CONSTANT", pad_amount=amount, pad_constant_value=0.0)
+        padded = t.pad(apart, amount)
         w = cut(t, t.reshape(padded, (*shape[:axis], k * d, *shape[axis + 1 :])), axis, 0, d * (k - 1) + 1)
     return w
 
@@ -157,9 +157,9 @@ def conv_transpose(
         rows, strides, extra = [[0, 0], *rows], [1, *strides], [0, *extra]
     image = _row(t, x)
     filters = t.transpose(filters, (*range(2, image.rank), 0, 1))
-    y = t(
-        f"TransposeConv{image.rank - 2}d", t.to_last(image), filters, bias, stride=strides, pad_amount=rows,
-        group=group, output_padding=extra, **more,
+    y = t.transpose_conv(
+        t.to_last(image), filters, bias, stride=strides, pad_amount=rows, group=group, output_padding=extra,
+        **more,
     )  # fmt: skip
     return _unrow(t, t.to_first(y), x.rank)
 
@@ -210,8 +210,8 @@ def _real_bias(t: Translation, bias: Value, x_scale: Value, w_scale: Value) -> V
         scale = t.constant(step.astype(np.float32).reshape(() if step.size == 1 else -1))
         zero = t.constant(np.zeros(scale.shape, np.int32))
         return dequantized(t, bias, scale, zero, axis=0)
-    scale = t("ElementWiseMultiply", t.reshape(x_scale, (x_scale.size,)), t.reshape(w_scale, (w_scale.size,)))
-    return t("ElementWiseMultiply", t.cast(bias, DType.FLOAT_32), scale)
+    scale = t.mul(t.reshape(x_scale, (x_scale.size,)), t.reshape(w_scale, (w_scale.size,)))
+    return t.mul(t.cast(bias, DType.FLOAT_32), scale)
 
 
 # -- columns -------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, cut, mul
+from openqnn.frontends.onnx.compose import cut
 from openqnn.frontends.onnx.conv import check_dims, spatial_pads
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
@@ -35,13 +35,13 @@ def _columns(
     images, positions = batch * groups, places.shape[0] * places.shape[1] // taps
     shifts = t.transpose(t.reshape(offset, (images, taps, 2, positions)), (0, 1, 3, 2))
     shifts = t.reshape(shifts, (images, *places.shape))
-    swapped = t("Concat", cut(t, shifts, 3, 1, 2), cut(t, shifts, 3, 0, 1), axis=3)  # ONNX has y before x
+    swapped = t.concat([cut(t, shifts, 3, 1, 2), cut(t, shifts, 3, 0, 1)], axis=3)  # ONNX has y before x
     scale = t.constant(np.asarray([2 / width, 2 / height], x.dtype.numpy))
-    grid = add(t, mul(t, swapped, scale), t.constant(places[None].astype(x.dtype.numpy)))
+    grid = t.add(t.mul(swapped, scale), t.constant(places[None].astype(x.dtype.numpy)))
     image = t.to_last(t.reshape(x, (images, channels // groups, height, width)))
-    found = t("GridSample", image, grid, align_corners=False, mode="BILINEAR", padding_mode="ZEROS")
+    found = t.grid_sample(image, grid, align_corners=False)
     if mask is not None:
-        found = mul(t, found, t.reshape(mask, (images, *places.shape[:2], 1)))
+        found = t.mul(found, t.reshape(mask, (images, *places.shape[:2], 1)))
     return t.transpose(t.reshape(found, (images, taps, positions, channels // groups)), (0, 3, 1, 2))
 
 
@@ -77,6 +77,6 @@ def deform_conv(
     columns = _columns(t, x, offset, mask, places, taps, offset_group)
     columns = t.reshape(columns, (batch, group, channels // group * taps, out[0] * out[1]))
     weight = t.reshape(w, (1, group, units // group, channels // group * taps))
-    y = t("MatMul", weight, columns, transpose_in0=False, transpose_in1=False)
+    y = t.matmul(weight, columns)
     y = t.reshape(y, (batch, units, *out))
-    return y if bias is None else add(t, y, t.reshape(bias, (bias.size, 1, 1)))
+    return y if bias is None else t.add(y, t.reshape(bias, (bias.size, 1, 1)))

@@ -11,7 +11,6 @@ from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import mul, reduce
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import Value
@@ -81,7 +80,7 @@ def _diagonal(t: Translation, term: Term) -> Term:
                 t.refuse(f"label '{label}' names axes of {rows} and {columns}")
             flat = t.reshape(value, (*outer, rows * columns))
             places = t.constant((np.arange(rows) * (columns + 1)).astype(np.int32))
-            picked = t("Gather", flat, places, axis=len(outer))
+            picked = t.gather(flat, places, axis=len(outer))
             term = Term(picked, (*(term.labels[i] for i in rest), label))
     return term
 
@@ -91,7 +90,7 @@ def _summed(t: Translation, term: Term, keep: set[str]) -> Term:
     drop = [i for i, label in enumerate(term.labels) if label not in keep]
     if not drop:
         return term
-    value = reduce(t, "ReduceSum", term.value, drop, keep=False)
+    value = t.reduce_sum(term.value, drop, keep_dims=False)
     return Term(value, tuple(x for x in term.labels if x in keep))
 
 
@@ -109,7 +108,7 @@ def _product(t: Translation, a: Term, b: Term, later: set[str]) -> Term:
         return _broadcast_product(t, a, b, later)
     left = _matrix(t, a, batch, rows, inner)
     right = _matrix(t, b, batch, inner, columns)
-    value = t("MatMul", left, right, transpose_in0=False, transpose_in1=False)
+    value = t.matmul(left, right)
     sizes = [max(a.size(x), b.size(x)) for x in (*batch, *rows, *columns)]
     return Term(t.reshape(value, sizes), (*batch, *rows, *columns))
 
@@ -129,4 +128,4 @@ def _broadcast_product(t: Translation, a: Term, b: Term, later: set[str]) -> Ter
         )
         for term in (a, b)
     ]
-    return _summed(t, Term(mul(t, *sides), labels), later)
+    return _summed(t, Term(t.mul(*sides), labels), later)

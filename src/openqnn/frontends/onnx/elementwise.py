@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce as fold
 from math import inf, pi, sqrt
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, div, maximum, minimum, mul, power, sub, used
+from openqnn.frontends.onnx.compose import power, used
 from openqnn.frontends.onnx.registry import rows, translates
 from openqnn.frontends.onnx.translation import Translation, onnx_dtype
 from openqnn.ir import DType, Value
@@ -48,7 +49,7 @@ rows({
 
 @translates("Reciprocal")
 def reciprocal(t: Translation, x: Value) -> Value:
-    return div(t, 1.0, x)
+    return t.div(1.0, x)
 
 
 def _known_scalar(value: Value) -> float | None:
@@ -66,60 +67,60 @@ def pow_(t: Translation, x: Value, exponent: Value) -> Value:
     ):
         return power(t, x, known) if known != 1 else t.reshape(x, x.shape)
     if x.dtype.is_float:
-        return t("ElementWisePower", x, t.cast(exponent, x.dtype))
-    y = t("ElementWisePower", t.cast(x, DType.FLOAT_32), t.cast(exponent, DType.FLOAT_32))
-    return t.cast(t("ElementWiseRound", y) if exponent.dtype.is_integer else y, x.dtype)
+        return t.pow(x, t.cast(exponent, x.dtype))
+    y = t.pow(t.cast(x, DType.FLOAT_32), t.cast(exponent, DType.FLOAT_32))
+    return t.cast(t.round(y) if exponent.dtype.is_integer else y, x.dtype)
 
 
 @translates("Mod")
 def mod(t: Translation, a: Value, b: Value, *, fmod: int = 0) -> Value:
     """QNN's remainders have the sign of the divisor, as ONNX's Mod has; with fmod that of the dividend."""
-    rest = t("ElementWiseFmod" if a.dtype.is_float else "ElementWiseMod", a, b)
+    rest = t("ElementWiseFmod", a, b) if a.dtype.is_float else t.mod(a, b)
     zero = t.scalar(0, a)
     differ = None
     if a.dtype.signed:
-        differ = t("ElementWiseXor", t("ElementWiseLess", a, zero), t("ElementWiseLess", b, zero))
-        inexact = t("ElementWiseNotEqual", rest, zero)
+        differ = t.logical_xor(t.less(a, zero), t.less(b, zero))
+        inexact = t.not_equal(rest, zero)
         if fmod:
-            rest = t("ElementWiseSelect", t("ElementWiseAnd", differ, inexact), sub(t, rest, b), rest)
+            rest = t.select(t.logical_and(differ, inexact), t.sub(rest, b), rest)
     finite = b.data is not None and bool(np.isfinite(b.data).all())
     if not a.dtype.is_float or finite or differ is None:
         return rest
     # By infinity everything finite leaves itself, or infinity where only that has the right sign.
-    left = a if fmod else t("ElementWiseSelect", t("ElementWiseAnd", differ, _not_zero(t, a)), b, a)
-    endless = t("ElementWiseAnd", t("IsInf", b), t("ElementWiseNot", t("IsInf", a)))
-    return t("ElementWiseSelect", endless, left, rest)
+    left = a if fmod else t.select(t.logical_and(differ, _not_zero(t, a)), b, a)
+    endless = t.logical_and(t.is_inf(b), t.logical_not(t.is_inf(a)))
+    return t.select(endless, left, rest)
 
 
 def _not_zero(t: Translation, x: Value) -> Value:
-    return t("ElementWiseNotEqual", x, t.scalar(0, x))
+    return t.not_equal(x, 0)
 
 
 @translates("Max")
 def max_(t: Translation, *values: Value) -> Value:
-    return _folded(t, "ElementWiseMaximum", values)
+    return _folded(t, t.maximum, values)
 
 
 @translates("Min")
 def min_(t: Translation, *values: Value) -> Value:
-    return _folded(t, "ElementWiseMinimum", values)
+    return _folded(t, t.minimum, values)
 
 
 @translates("Sum")
 def sum_(t: Translation, *values: Value) -> Value:
-    return _folded(t, "ElementWiseAdd", values)
+    return _folded(t, t.add, values)
 
 
 @translates("Mean")
 def mean(t: Translation, *values: Value) -> Value:
-    total = _folded(t, "ElementWiseAdd", values)
-    return div(t, total, float(len(values))) if len(values) > 1 else total
+    total = _folded(t, t.add, values)
+    return t.div(total, float(len(values))) if len(values) > 1 else total
 
 
-def _folded(t: Translation, op: str, values: tuple[Value, ...]) -> Value:
+def _folded(t: Translation, pair: Callable[[Value, Value], Value], values: tuple[Value, ...]) -> Value:
     if not values or any(v is None for v in values):
         t.refuse("an input is missing")
-    return fold(lambda a, b: t(op, a, b), values)
+    return fold(pair, values)
 
 
 @translates("Clip")
@@ -135,22 +136,22 @@ def clip(t: Translation, x: Value, low: Value | None = None, high: Value | None 
         return clip_to(
             t, x, *(default if b is None else b for b, default in zip(bounds, (-inf, inf), strict=True))
         )
-    y = x if low is None else maximum(t, x, t.reshape(low, ()))
-    return y if high is None else minimum(t, y, t.reshape(high, ()))
+    y = x if low is None else t.maximum(x, t.reshape(low, ()))
+    return y if high is None else t.minimum(y, t.reshape(high, ()))
 
 
 def clip_to(t: Translation, x: Value, low: float, high: float) -> Value:
     """The op that says a range best. A range turned around gives its upper end, as in ONNX."""
     if (low, high) == (0, 6):
-        return t("Relu6", x)
+        return t.relu6(x)
     if low == 0 and high == inf:
-        return t("Relu", x)
+        return t.relu(x)
     largest = float(np.finfo(x.dtype.numpy).max)
     low, high = (-inf if low <= -largest else low), (inf if high >= largest else high)
     if -inf < low <= high < inf:
-        return t("ReluMinMax", x, min_value=low, max_value=high)
-    y = x if low == -inf else maximum(t, x, low)
-    return y if high == inf else minimum(t, y, high)
+        return t.clip(x, low, high)
+    y = x if low == -inf else t.maximum(x, low)
+    return y if high == inf else t.minimum(y, high)
 
 
 # -- trigonometry --------------------------------------------------------------------------------------------
@@ -158,42 +159,42 @@ def clip_to(t: Translation, x: Value, low: float, high: float) -> Value:
 
 @translates("Tan")
 def tan(t: Translation, x: Value) -> Value:
-    return div(t, t("ElementWiseSin", x), t("ElementWiseCos", x))
+    return t.div(t.sin(x), t.cos(x))
 
 
 @translates("Acos")
 def acos(t: Translation, x: Value) -> Value:
-    return sub(t, pi / 2, t("ElementWiseAsin", x))
+    return t.sub(pi / 2, t.asin(x))
 
 
 @translates("Cosh")
 def cosh(t: Translation, x: Value) -> Value:
-    both = add(t, t("ElementWiseExp", x), t("ElementWiseExp", t("ElementWiseNeg", x)))
-    return mul(t, both, 0.5)
+    both = t.add(t.exp(x), t.exp(t.neg(x)))
+    return t.mul(both, 0.5)
 
 
 @translates("Sinh")
 def sinh(t: Translation, x: Value) -> Value:
     """As tanh * cosh: the difference of two exponentials loses all digits near zero."""
-    return mul(t, t("Tanh", x), cosh(t, x))
+    return t.mul(t.tanh(x), cosh(t, x))
 
 
 @translates("Asinh")
 def asinh(t: Translation, x: Value) -> Value:
-    size = t("ElementWiseAbs", x)
-    root = t("ElementWiseSquareRoot", add(t, mul(t, x, x), 1.0))
-    return mul(t, t("ElementWiseSign", x), t("ElementWiseLog", add(t, size, root)))
+    size = t.abs(x)
+    root = t.sqrt(t.add(t.square(x), 1.0))
+    return t.mul(t.sign(x), t.log(t.add(size, root)))
 
 
 @translates("Acosh")
 def acosh(t: Translation, x: Value) -> Value:
-    root = t("ElementWiseSquareRoot", sub(t, mul(t, x, x), 1.0))
-    return t("ElementWiseLog", add(t, x, root))
+    root = t.sqrt(t.sub(t.square(x), 1.0))
+    return t.log(t.add(x, root))
 
 
 @translates("Atanh")
 def atanh(t: Translation, x: Value) -> Value:
-    return mul(t, t("ElementWiseLog", div(t, add(t, 1.0, x), sub(t, 1.0, x))), 0.5)
+    return t.mul(t.log(t.div(t.add(1.0, x), t.sub(1.0, x))), 0.5)
 
 
 @translates("Erf")
@@ -202,10 +203,10 @@ def erf(t: Translation, x: Value) -> Value:
 
     Taken at |z| and given the sign again. Below 1/1000 it is a straight line, which keeps clear of 0 / 0.
     """
-    z = mul(t, x, sqrt(2))
-    size = maximum(t, t("ElementWiseAbs", z), 1e-3)
-    half = div(t, t("Gelu", size), size)
-    return mul(t, sub(t, mul(t, half, 2.0), 1.0), div(t, z, size))
+    z = t.mul(x, sqrt(2))
+    size = t.maximum(t.abs(z), 1e-3)
+    half = t.div(t.gelu(size), size)
+    return t.mul(t.sub(t.mul(half, 2.0), 1.0), t.div(z, size))
 
 
 # -- comparison and choice -----------------------------------------------------------------------------------
@@ -213,12 +214,12 @@ def erf(t: Translation, x: Value) -> Value:
 
 @translates("IsInf")
 def is_inf(t: Translation, x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
-    return t("IsInf", x, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))
+    return t.is_inf(x, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))
 
 
 @translates("Where")
 def where(t: Translation, condition: Value, a: Value, b: Value) -> Value:
-    return t("ElementWiseSelect", condition, a, b)
+    return t.select(condition, a, b)
 
 
 # -- bits ----------------------------------------------------------------------------------------------------
@@ -231,41 +232,37 @@ def bit_shift(t: Translation, x: Value, by: Value, *, direction: str = "") -> Va
         t.refuse(f"direction={direction!r} is neither LEFT nor RIGHT")
     bits, signed = x.dtype.bits, x.dtype.signed
     places = t.cast(by, DType.INT_32)
-    inside = t("ElementWiseEqual", places, minimum(t, maximum(t, places, 0), bits - 1))
+    inside = t.equal(places, t.minimum(t.maximum(places, 0), bits - 1))
     wide = DType.INT_32 if signed or bits < 32 else DType.UINT_32
     powers = np.left_shift(1, np.arange(bits, dtype=np.int64)).astype(wide.numpy)
-    factor = t("Gather", t.constant(powers), minimum(t, maximum(t, places, 0), bits - 1), axis=0)
+    factor = t.gather(t.constant(powers), t.minimum(t.maximum(places, 0), bits - 1), axis=0)
     data = t.cast(x, wide)
     if direction == "RIGHT":
         return t.cast(_shifted_right(t, data, factor, inside, signed), x.dtype)
-    product = mul(t, data, factor)
+    product = t.mul(data, factor)
     if bits < 32:
-        low = t(
-            "ElementWiseMod",
-            add(t, product, 1 << (bits - 1)) if signed else product,
-            t.scalar(1 << bits, product),
-        )
-        product = sub(t, low, 1 << (bits - 1)) if signed else low
-    return t.cast(t("ElementWiseSelect", inside, product, t.scalar(0, product)), x.dtype)
+        low = t.mod(t.add(product, 1 << (bits - 1)) if signed else product, 1 << bits)
+        product = t.sub(low, 1 << (bits - 1)) if signed else low
+    return t.cast(t.select(inside, product, t.scalar(0, product)), x.dtype)
 
 
 def _shifted_right(t: Translation, x: Value, factor: Value, inside: Value, signed: bool) -> Value:
     """A quotient rounded down: the remainder, which is not negative, is taken away first."""
     if not signed:
-        return t("ElementWiseSelect", inside, div(t, x, factor), t.scalar(0, x))
+        return t.select(inside, t.div(x, factor), t.scalar(0, x))
     zero = t.scalar(0, x)
-    negative = t("ElementWiseLess", x, zero)
-    fill = t("ElementWiseSelect", negative, t.scalar(-1, x), zero)
+    negative = t.less(x, zero)
+    fill = t.select(negative, t.scalar(-1, x), zero)
     # The power 2^31 is negative as int32: shifting that far leaves the sign only, too.
-    inside = t("ElementWiseAnd", inside, t("ElementWiseGreater", factor, zero))
-    whole = div(t, sub(t, x, t("ElementWiseMod", x, factor)), factor)
-    return t("ElementWiseSelect", inside, whole, fill)
+    inside = t.logical_and(inside, t.greater(factor, zero))
+    whole = t.div(t.sub(x, t.mod(x, factor)), factor)
+    return t.select(inside, whole, fill)
 
 
 @translates("BitwiseNot")
 def bitwise_not(t: Translation, x: Value) -> Value:
     """In two's complement this is -1 - x; without a sign, the largest number minus x."""
-    return sub(t, -1 if x.dtype.signed else int(np.iinfo(x.dtype.numpy).max), x)
+    return t.sub(-1 if x.dtype.signed else int(np.iinfo(x.dtype.numpy).max), x)
 
 
 @translates("BitwiseAnd")
@@ -278,7 +275,7 @@ def bitwise_and(t: Translation, a: Value, b: Value) -> Value:
 def bitwise_or(t: Translation, a: Value, b: Value) -> Value:
     """What b adds to a: nothing on the way leaves the range, as HTP's integers saturate."""
     wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
-    return t.cast(add(t, wide[0], sub(t, wide[1], _and(t, *wide, a.dtype))), a.dtype)
+    return t.cast(t.add(wide[0], t.sub(wide[1], _and(t, *wide, a.dtype))), a.dtype)
 
 
 @translates("BitwiseXor")
@@ -286,7 +283,7 @@ def bitwise_xor(t: Translation, a: Value, b: Value) -> Value:
     """What only a has and what only b has."""
     wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
     both = _and(t, *wide, a.dtype)
-    return t.cast(add(t, sub(t, wide[0], both), sub(t, wide[1], both)), a.dtype)
+    return t.cast(t.add(t.sub(wide[0], both), t.sub(wide[1], both)), a.dtype)
 
 
 def _and(t: Translation, a: Value, b: Value, dtype: DType) -> Value:
@@ -296,13 +293,13 @@ def _and(t: Translation, a: Value, b: Value, dtype: DType) -> Value:
     total: Value | None = None
     places = min(dtype.bits, 32) // 4
     for place in range(places):
-        low = [t("ElementWiseMod", x, t.scalar(16, x)) for x in (a, b)]
+        low = [t.mod(x, 16) for x in (a, b)]
         signed = place == places - 1 and (dtype.signed or dtype.bits >= 32)
         entries = np.where(table > 7, table - 16, table) if signed else table
-        found = t("Gather", t.constant(entries), add(t, mul(t, low[0], 16), low[1]), axis=0)
-        found = mul(t, found, 16**place) if place else found
-        total = found if total is None else add(t, total, found)
-        a, b = (div(t, sub(t, x, d), 16) for x, d in zip((a, b), low, strict=True))
+        found = t.gather(t.constant(entries), t.add(t.mul(low[0], 16), low[1]), axis=0)
+        found = t.mul(found, 16**place) if place else found
+        total = found if total is None else t.add(total, found)
+        a, b = (t.div(t.sub(x, d), 16) for x, d in zip((a, b), low, strict=True))
     assert total is not None
     return total
 
@@ -314,7 +311,7 @@ def cast_to(t: Translation, x: Value, dtype: DType) -> Value:
     """QNN cuts floats off towards zero; for bool ONNX asks whether they differ from zero."""
     if dtype is not DType.BOOL_8 or x.dtype is DType.BOOL_8 or x.data is not None:
         return t.cast(x, dtype)
-    return t("ElementWiseNotEqual", x, t.scalar(0, x))
+    return t.not_equal(x, 0)
 
 
 @translates("Cast")

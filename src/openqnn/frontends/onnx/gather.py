@@ -15,8 +15,10 @@ from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.shape import empty
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import DType, Value
+from openqnn.ops import schema_of
+from openqnn.ops.schema import INDICES
 
-_NEVER_NEGATIVE = {"Argmax", "Argmin", "TopK", "NonZero", "ElementWiseMod"}
+_NEVER_NEGATIVE = {"NonZero", "ElementWiseMod"}
 
 
 def positions(t: Translation, indices: Value, sizes: int | Sequence[int]) -> Value:
@@ -29,9 +31,17 @@ def positions(t: Translation, indices: Value, sizes: int | Sequence[int]) -> Val
                 f"an index from {found.min()} to {found.max()} is outside an axis of {limit.tolist()}"
             )
         return t.constant(np.where(found < 0, found + limit, found).astype(np.int32), indices.name)
-    if not indices.dtype.signed or (indices.producer is not None and indices.producer.op in _NEVER_NEGATIVE):
+    if not indices.dtype.signed or _counts_from_zero(indices):
         return indices
-    return t("ElementWiseMod", indices, t.constant(limit.astype(indices.dtype.numpy)))
+    return t.mod(indices, t.constant(limit.astype(indices.dtype.numpy)))
+
+
+def _counts_from_zero(indices: Value) -> bool:
+    """Whether they are the result of an op that gives positions."""
+    node = indices.producer
+    if node is None:
+        return False
+    return node.op in _NEVER_NEGATIVE or schema_of(node).result(node.outputs.index(indices)).dtype == INDICES
 
 
 @translates("Gather")
@@ -46,7 +56,7 @@ def gather(t: Translation, x: Value, indices: Value, *, axis: int = 0) -> Value:
         place = int(positions(t, indices, x.shape[axis]).data.ravel()[0])  # type: ignore[union-attr]
         return t.constant(x.data[(*(slice(None),) * axis, place)].reshape(shape))
     places = positions(t, indices, x.shape[axis])
-    found = t("Gather", x, t.reshape(places, places.shape or (1,)), axis=axis)
+    found = t.gather(x, t.reshape(places, places.shape or (1,)), axis=axis)
     return t.reshape(found, shape)
 
 
@@ -55,7 +65,7 @@ def gather_elements(t: Translation, x: Value, indices: Value, *, axis: int = 0) 
     axis = t.axis(axis, x.rank)
     if not indices.size:
         return empty(t, indices.shape, x)
-    return t("GatherElements", x, positions(t, indices, x.shape[axis]), axis=axis)
+    return t.gather_elements(x, positions(t, indices, x.shape[axis]), axis=axis)
 
 
 def _nd_sizes(t: Translation, x: Value, indices: Value, batch: int) -> tuple[int, ...]:
@@ -73,7 +83,7 @@ def gather_nd(t: Translation, x: Value, indices: Value, *, batch_dims: int = 0) 
     shape = (*indices.shape[:-1], *x.shape[batch_dims + len(sizes) :])
     if not prod(shape) or not indices.size:
         t.refuse(f"indices {list(indices.shape)} select nothing of {list(x.shape)}")
-    found = t("GatherNd", x, positions(t, indices, sizes), batch_dims=batch_dims)
+    found = t.gather_nd(x, positions(t, indices, sizes), batch_dims=batch_dims)
     return t.reshape(found, shape)
 
 
@@ -84,12 +94,12 @@ def _scattered(t: Translation, x: Value, places: Value, updates: Value, axis: in
     """QNN lacks the minimum: it is the maximum of what is negated."""
     if reduction == "min":
         turned = _scattered(
-            t, t("ElementWiseNeg", x), places, t("ElementWiseNeg", updates), axis, "max"
+            t, t.neg(x), places, t.neg(updates), axis, "max"
         )  # fmt: skip
-        return t("ElementWiseNeg", turned)
+        return t.neg(turned)
     if reduction not in ("none", "add", "mul", "max"):
         t.refuse(f"reduction '{reduction}' is not known")
-    return t("ScatterElements", x, places, updates, axis=axis, reduction=reduction.upper())
+    return t.scatter_elements(x, places, updates, axis=axis, reduction=reduction.upper())
 
 
 @translates("ScatterElements", "Scatter")
@@ -111,13 +121,11 @@ def scatter_nd(t: Translation, x: Value, indices: Value, updates: Value, *, redu
         return x
     places = positions(t, indices, sizes)
     if reduction in ("none", "add", "mul"):
-        return t("ScatterNd", x, places, updates, reduction=reduction.upper())
+        return t.scatter_nd(x, places, updates, reduction=reduction.upper())
     row = prod(x.shape[len(sizes) :])
     strides = np.asarray([prod(x.shape[i + 1 :]) for i in range(len(sizes))], np.int32)
-    first = t("ReduceSum", t("ElementWiseMultiply", places, t.constant(strides)), axes=(places.rank - 1,))
-    flat = t(
-        "ElementWiseAdd", t.reshape(first, (first.size, 1)), t.constant(np.arange(row, dtype=np.int32)[None])
-    )
+    first = t.reduce_sum(t.mul(places, t.constant(strides)), (places.rank - 1,), keep_dims=False)
+    flat = t.add(t.reshape(first, (first.size, 1)), t.constant(np.arange(row, dtype=np.int32)[None]))
     changed = _scattered(
         t,
         t.reshape(x, (x.size,)),
@@ -149,12 +157,12 @@ def tensor_scatter(
     order = [0, axis, *(i for i in range(1, past.rank) if i != axis)]
     rows = t.constant(np.broadcast_to(np.arange(count, dtype=np.int32), (batch, count)))
     if starts is not None:
-        rows = t("ElementWiseAdd", rows, t.reshape(starts, (batch, 1)))
+        rows = t.add(rows, t.reshape(starts, (batch, 1)))
     if mode == "circular":
-        rows = t("ElementWiseMod", rows, t.constant(np.int32(length)))
+        rows = t.mod(rows, t.constant(np.int32(length)))
     each = t.constant(np.broadcast_to(np.arange(batch, dtype=np.int32)[:, None, None], (batch, count, 1)))
-    places = t("Concat", each, t.reshape(rows, (batch, count, 1)), axis=2)
-    written = t("ScatterNd", t.transpose(past, order), places, t.transpose(update, order))
+    places = t.concat([each, t.reshape(rows, (batch, count, 1))], axis=2)
+    written = t.scatter_nd(t.transpose(past, order), places, t.transpose(update, order))
     return t.transpose(written, [order.index(i) for i in range(past.rank)])
 
 
@@ -170,13 +178,13 @@ def one_hot(t: Translation, indices: Value, depth: Value, values: Value, *, axis
     if values.size != 2 or count < 1:
         t.refuse(f"a depth of {count} and {values.size} values give no result")
     wide = t.cast(indices, DType.INT_32)
-    back = t("ElementWiseAdd", wide, t.scalar(count, wide))
-    places = t("ElementWiseSelect", t("ElementWiseLess", wide, t.scalar(0, wide)), back, wide)
+    back = t.add(wide, count)
+    places = t.select(t.less(wide, 0), back, wide)
     if values.data is not None and np.abs(values.data.astype(np.float64)).max() <= 1 << 24:
         off, on = (float(v) for v in values.data.ravel())
         kind = t.operand(values)
         assert kind is not None
-        return t("OneHot", places, depth=count, axis=axis, on_value=on, off_value=off, dtype=kind.dtype)
-    hit = t("OneHot", places, depth=count, axis=axis, dtype=DType.BOOL_8)
-    off_on = t.many("Split", t.reshape(values, (2,)), axis=0, split_index=(1,))
-    return t("ElementWiseSelect", hit, off_on[1], off_on[0])
+        return t.one_hot(places, count, axis, kind.dtype, on, off)
+    hit = t.one_hot(places, count, axis, DType.BOOL_8)
+    off, on = t.split(t.reshape(values, (2,)), 0, (1,))
+    return t.select(hit, on, off)

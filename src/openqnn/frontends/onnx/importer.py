@@ -128,7 +128,7 @@ class Importer:
     def _own_output(self, value: Value, name: str) -> Value:
         """A value of its own for an output that is an input, a constant or another output too."""
         self.t.builder.source, self.t.builder.stem = f"onnx output {name}", name
-        copy = self.t("Reshape", value, shape=value.shape)
+        copy = self.t.copy(value)
         copy.name = (
             name if name not in {v.name for v in (*self.graph.inputs, *self.graph.outputs)} else copy.name
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, mul, sub
 from openqnn.frontends.onnx.quant import dequantized, quantized
 from openqnn.frontends.onnx.registry import MICROSOFT, translates
 from openqnn.frontends.onnx.translation import Translation
@@ -18,7 +17,7 @@ def matmul(t: Translation, a: Value, b: Value) -> Value:
         t.refuse("a single number cannot be multiplied as a matrix")
     left = t.reshape(a, (1, *a.shape)) if a.rank == 1 else a
     right = t.reshape(b, (*b.shape, 1)) if b.rank == 1 else b
-    y = t("MatMul", left, right, transpose_in0=False, transpose_in1=False)
+    y = t.matmul(left, right)
     shape = list(y.shape)
     if b.rank == 1:
         del shape[-1]
@@ -34,8 +33,8 @@ def fused_matmul(
 ) -> Value:  # fmt: skip
     if transBatchA or transBatchB or min(a.rank, b.rank) < 2:
         t.refuse("transBatchA, transBatchB and vectors have no QNN equivalent")
-    y = t("MatMul", a, b, transpose_in0=bool(transA), transpose_in1=bool(transB))
-    return y if alpha == 1 else mul(t, y, alpha)
+    y = t.matmul(a, b, turn_a=bool(transA), turn_b=bool(transB))
+    return y if alpha == 1 else t.mul(y, alpha)
 
 
 # -- Gemm ----------------------------------------------------------------------------------------------------
@@ -50,8 +49,8 @@ def gemm(
     if a.rank != 2 or b.rank != 2:
         t.refuse(f"Gemm multiplies matrices, not {list(a.shape)} and {list(b.shape)}")
     if b.data is None or not a.dtype.is_float:
-        y = t("MatMul", a, b, transpose_in0=bool(transA), transpose_in1=bool(transB))
-        y = y if alpha == 1 else mul(t, y, alpha)
+        y = t.matmul(a, b, turn_a=bool(transA), turn_b=bool(transB))
+        y = y if alpha == 1 else t.mul(y, alpha)
         return _plus(t, y, c, beta)
     weight = t.transpose(b, (0, 1) if transB else (1, 0))
     if alpha != 1:
@@ -81,7 +80,7 @@ def _bias(t: Translation, c: Value | None, beta: float, units: int) -> Value | N
 def _plus(t: Translation, y: Value, c: Value | None, beta: float) -> Value:
     if c is None or beta == 0:
         return y
-    return add(t, y, c if beta == 1 else mul(t, c, beta))
+    return t.add(y, c if beta == 1 else t.mul(c, beta))
 
 
 # -- integers ------------------------------------------------------------------------------------------------
@@ -90,11 +89,11 @@ def _plus(t: Translation, y: Value, c: Value | None, beta: float) -> Value:
 def whole(t: Translation, x: Value, zero: Value | None) -> Value:
     """Integers less their zero point, in float32, which holds sums of 8 bit products exactly up to 2^24."""
     real = t.cast(x, DType.FLOAT_32)
-    return real if zero is None else sub(t, real, t.cast(zero, DType.FLOAT_32))
+    return real if zero is None else t.sub(real, t.cast(zero, DType.FLOAT_32))
 
 
 def whole_number(t: Translation, x: Value) -> Value:
-    return t.cast(t("ElementWiseRound", x), DType.INT_32)
+    return t.cast(t.round(x), DType.INT_32)
 
 
 @translates("MatMulInteger")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, div, maximum, mul, power, reduce, sub, used
+from openqnn.frontends.onnx.compose import used
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import Value
@@ -29,8 +29,8 @@ def _folded(
             term = b - m * factor
         return t.constant(factor, scale.name), t.constant(term, bias.name)
     scale, bias, mean, var = (t.cast(v, x.dtype) for v in (scale, bias, mean, var))
-    factor = mul(t, scale, t("ElementWiseRsqrt", add(t, var, epsilon)))
-    return factor, sub(t, bias, mul(t, mean, factor))
+    factor = t.mul(scale, t.rsqrt(t.add(var, epsilon)))
+    return factor, t.sub(bias, t.mul(mean, factor))
 
 
 @translates("BatchNormalization")
@@ -46,7 +46,7 @@ def batch_normalization(
         t.refuse("spatial=0 (statistics per position) has no QNN op", hint="export with opset 9 or newer")
     factor, term = _folded(t, x, scale, bias, mean, var, epsilon)
     if x.rank < 2:  # the only channel
-        return add(t, mul(t, x, factor), term)
+        return t.add(t.mul(x, factor), term)
     return t.to_first(t("Batchnorm", t.to_last(x), factor, term))
 
 
@@ -95,24 +95,27 @@ def _repeated(t: Translation, v: Value, count: int, each: int) -> Value:
         t.refuse(f"scale and bias need one number for each of the {count} groups, not {list(v.shape)}")
     if v.data is not None:
         return t.constant(np.repeat(v.data, each), v.name)
-    return t.reshape(t("Tile", t.reshape(v, (count, 1)), multiples=(1, each)), (count * each,))
+    return t.reshape(t.tile(t.reshape(v, (count, 1)), (1, each)), (count * each,))
 
 
 # -- over trailing axes --------------------------------------------------------------------------------------
 
 
+Norm = Callable[[Value, Value | None, Value | None, Sequence[int], float], Value]
+
+
 def _scaled(
-    t: Translation, op: str, x: Value, gamma: Value | None, beta: Value | None, first: int, epsilon: float
+    t: Translation, norm: Norm, x: Value, gamma: Value | None, beta: Value | None, first: int, epsilon: float
 ) -> Value:
     """Weights of the shape of the axes go into the op; those that only broadcast are applied behind it."""
     axes = list(range(first, x.rank))
     shape = x.shape[first:]
     fits = [v is None or v.shape == shape for v in (gamma, beta)]
     if all(fits):
-        return t(op, x, gamma, beta, axes=axes, epsilon=epsilon)
-    y = t(op, x, axes=axes, epsilon=epsilon)
-    y = y if gamma is None else mul(t, y, gamma)
-    return y if beta is None else add(t, y, beta)
+        return norm(x, gamma, beta, axes, epsilon)
+    y = norm(x, None, None, axes, epsilon)
+    y = y if gamma is None else t.mul(y, gamma)
+    return y if beta is None else t.add(y, beta)
 
 
 @translates("LayerNormalization")
@@ -121,13 +124,13 @@ def layer_normalization(
     epsilon: float = 1e-5, stash_type: int = 1,
 ) -> list[Value]:  # fmt: skip
     first = t.axis(axis, x.rank)
-    results = [_scaled(t, "LayerNorm", x, scale, bias, first, epsilon)]
+    results = [_scaled(t, t.layer_norm, x, scale, bias, first, epsilon)]
     if used(t, 1) or used(t, 2):
         axes = list(range(first, x.rank))
-        mean = reduce(t, "ReduceMean", x, axes)
-        centred = sub(t, x, mean)
-        var = reduce(t, "ReduceMean", mul(t, centred, centred), axes)
-        results += [mean, t("ElementWiseRsqrt", add(t, var, epsilon))]
+        mean = t.reduce_mean(x, axes, keep_dims=True)
+        centred = t.sub(x, mean)
+        var = t.reduce_mean(t.square(centred), axes, keep_dims=True)
+        results += [mean, t.rsqrt(t.add(var, epsilon))]
     return results
 
 
@@ -135,7 +138,7 @@ def layer_normalization(
 def rms_normalization(
     t: Translation, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Value:
-    return _scaled(t, "RmsNorm", x, scale, None, t.axis(axis, x.rank), epsilon)
+    return _scaled(t, t.rms_norm, x, scale, None, t.axis(axis, x.rank), epsilon)
 
 
 @translates("SimplifiedLayerNormalization")
@@ -155,16 +158,16 @@ def lp_normalization(t: Translation, x: Value, *, axis: int = -1, p: int = 2) ->
         return t("L2Norm", x, axis=a, epsilon=1e-12)
     if p != 1:
         t.refuse(f"p={p} is neither 1 nor 2")
-    total = reduce(t, "ReduceSum", t("ElementWiseAbs", x), [a])
-    return div(t, x, maximum(t, total, 1e-12))
+    total = t.reduce_sum(t.abs(x), [a], keep_dims=True)
+    return t.div(x, t.maximum(total, 1e-12))
 
 
 @translates("MeanVarianceNormalization")
 def mean_variance_normalization(t: Translation, x: Value, *, axes: Sequence[int] = (0, 2, 3)) -> Value:
     over = [t.axis(a, x.rank) for a in axes]
-    centred = sub(t, x, reduce(t, "ReduceMean", x, over))
-    deviation = power(t, reduce(t, "ReduceMean", mul(t, centred, centred), over), 0.5)
-    return div(t, centred, add(t, deviation, 1e-9))
+    centred = t.sub(x, t.reduce_mean(x, over, keep_dims=True))
+    deviation = t.sqrt(t.reduce_mean(t.square(centred), over, keep_dims=True))
+    return t.div(centred, t.add(deviation, 1e-9))
 
 
 # -- over neighbours -----------------------------------------------------------------------------------------
@@ -185,54 +188,63 @@ def lrn(
 # -- softmax -------------------------------------------------------------------------------------------------
 
 
-def _along(t: Translation, op: str, x: Value, axis: int) -> Value:
-    """An op of the softmax family along one axis; data of rank 0 is a row of one."""
-    data = x if x.rank else t.reshape(x, (1,))
-    a = t.axis(axis, data.rank)
-    return t.reshape(_hardmax(t, data, a) if op == "Hardmax" else t(op, data, axis=a), x.shape)
+Along = Callable[[Translation, Value, int], Value]
+
+
+def _softmax(t: Translation, x: Value, axis: int) -> Value:
+    return t.softmax(x, axis)
+
+
+def _log_softmax(t: Translation, x: Value, axis: int) -> Value:
+    return t("LogSoftmax", x, axis=axis)
 
 
 def _hardmax(t: Translation, x: Value, axis: int) -> Value:
     """1 at the first maximum, 0 elsewhere."""
-    place = t("Argmax", x, axis=axis, keep_dims=False)
-    hot = t("OneHot", place, depth=x.shape[axis], axis=axis, on_value=1.0, off_value=0.0, dtype=x.dtype)
-    return t.reshape(hot, x.shape)
+    place = t.argmax(x, axis, keep_dims=False)
+    return t.one_hot(place, x.shape[axis], axis, x.dtype)
 
 
-def _flattened(t: Translation, op: str, x: Value, axis: int) -> Value:
+def _along(t: Translation, what: Along, x: Value, axis: int) -> Value:
+    """Something of the softmax family along one axis; data of rank 0 is a row of one."""
+    data = x if x.rank else t.reshape(x, (1,))
+    return t.reshape(what(t, data, t.axis(axis, data.rank)), x.shape)
+
+
+def _flattened(t: Translation, what: Along, x: Value, axis: int) -> Value:
     """Before opset 13 all axes from `axis` on count as one."""
     a = t.axis(axis, max(x.rank, 1)) if axis != x.rank else x.rank
     if a == x.rank - 1:
-        return _along(t, op, x, a)
+        return _along(t, what, x, a)
     flat = t.reshape(x, (prod(x.shape[:a]), prod(x.shape[a:])))
-    return t.reshape(_along(t, op, flat, 1), x.shape)
+    return t.reshape(_along(t, what, flat, 1), x.shape)
 
 
 @translates("Softmax")
 def flat_softmax(t: Translation, x: Value, *, axis: int = 1) -> Value:
-    return _flattened(t, "Softmax", x, axis)
+    return _flattened(t, _softmax, x, axis)
 
 
 @translates("LogSoftmax")
 def flat_log_softmax(t: Translation, x: Value, *, axis: int = 1) -> Value:
-    return _flattened(t, "LogSoftmax", x, axis)
+    return _flattened(t, _log_softmax, x, axis)
 
 
 @translates("Hardmax")
 def flat_hardmax(t: Translation, x: Value, *, axis: int = 1) -> Value:
-    return _flattened(t, "Hardmax", x, axis)
+    return _flattened(t, _hardmax, x, axis)
 
 
 @translates("Softmax", since=13)
 def softmax(t: Translation, x: Value, *, axis: int = -1) -> Value:
-    return _along(t, "Softmax", x, axis)
+    return _along(t, _softmax, x, axis)
 
 
 @translates("LogSoftmax", since=13)
 def log_softmax(t: Translation, x: Value, *, axis: int = -1) -> Value:
-    return _along(t, "LogSoftmax", x, axis)
+    return _along(t, _log_softmax, x, axis)
 
 
 @translates("Hardmax", since=13)
 def hardmax(t: Translation, x: Value, *, axis: int = -1) -> Value:
-    return _along(t, "Hardmax", x, axis)
+    return _along(t, _hardmax, x, axis)

@@ -11,7 +11,7 @@ from openqnn.errors import ShapeError
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.shape import axes_of, filled, sliced
 from openqnn.frontends.onnx.translation import Translation
-from openqnn.ir import DType, Value
+from openqnn.ir import Value
 
 _EXACT = 1 << 24  # integers up to here are exact in the float32 that QNN keeps the padding value in
 
@@ -65,7 +65,7 @@ def padded(t: Translation, x: Value, rows: list[list[int]], mode: str, fill: Val
     for i, row in enumerate(rows):
         if any(row):
             places = np.pad(np.arange(x.shape[i], dtype=np.int32), row, mode=mode)  # type: ignore[call-overload]
-            x = t("Gather", x, t.constant(places), axis=i)
+            x = t.gather(x, t.constant(places), axis=i)
     return x
 
 
@@ -77,10 +77,10 @@ def _padded_by(t: Translation, x: Value, rows: list[list[int]], fill: Value) -> 
     if number is not None and (x.dtype.is_float or abs(int(number)) <= _EXACT):
         if not x.size:
             return filled(t, shape, number, x.dtype)
-        return t("Pad", x, scheme="CONSTANT", pad_amount=rows, pad_constant_value=float(number))
+        return t.pad(x, rows, float(number))
     inside = np.pad(np.ones(x.shape, np.bool_), rows)
-    zeros = t("Pad", x, scheme="CONSTANT", pad_amount=rows, pad_constant_value=0.0) if x.size else fill
-    return t("ElementWiseSelect", t.constant(inside), zeros, t.reshape(fill, (1,) * x.rank))
+    zeros = t.pad(x, rows) if x.size else fill
+    return t.select(t.constant(inside), zeros, t.reshape(fill, (1,) * x.rank))
 
 
 @translates("Trilu")
@@ -91,13 +91,12 @@ def trilu(t: Translation, x: Value, k: Value | None = None, *, upper: int = 1) -
         return x
     rows, columns = x.shape[-2:]
     distance = np.arange(columns, dtype=np.int32) - np.arange(rows, dtype=np.int32)[:, None]
-    compare = "ElementWiseGreaterEqual" if upper else "ElementWiseLessEqual"
     if k is None or k.data is not None:
         shift = 0 if k is None else t.ints(k, "k")[0]
         keep = t.constant(distance >= shift if upper else distance <= shift)
     else:
-        keep = t(compare, t.constant(distance), t.reshape(k, (1, 1)))
-    return t("ElementWiseSelect", keep, x, t.constant(np.zeros((1,) * x.rank, x.dtype.numpy)))
+        keep = (t.greater_equal if upper else t.less_equal)(t.constant(distance), t.reshape(k, (1, 1)))
+    return t.select(keep, x, t.constant(np.zeros((1,) * x.rank, x.dtype.numpy)))
 
 
 @translates("ReverseSequence")
@@ -109,9 +108,9 @@ def reverse_sequence(
     order = [batch, time, *rest]
     ticks = t.constant(np.arange(x.shape[time], dtype=np.int32)[None])
     ends = t.reshape(lengths, (x.shape[batch], 1))
-    back = t("ElementWiseSubtract", t("ElementWiseSubtract", ends, t.constant(np.int32(1))), ticks)
-    places = t("ElementWiseSelect", t("ElementWiseLess", ticks, ends), back, ticks)
-    turned = t("GatherNd", t.transpose(x, order), t.reshape(places, (*places.shape, 1)), batch_dims=1)
+    back = t.sub(t.sub(ends, t.constant(np.int32(1))), ticks)
+    places = t.select(t.less(ticks, ends), back, ticks)
+    turned = t.gather_nd(t.transpose(x, order), t.reshape(places, (*places.shape, 1)), batch_dims=1)
     return t.transpose(turned, [order.index(i) for i in range(x.rank)])
 
 
@@ -126,7 +125,7 @@ def compress(t: Translation, x: Value, condition: Value, *, axis: int | None = N
         raise ShapeError(f"the condition selects place {places[-1]} of an axis of {flat.shape[where]}")
     if not places.size:
         return sliced(t, flat, {where: slice(0, 0)})
-    return t("Gather", flat, t.constant(places), axis=where)
+    return t.gather(flat, t.constant(places), axis=where)
 
 
 @translates("NonZero")
@@ -135,7 +134,7 @@ def non_zero(t: Translation, x: Value) -> Value:
     stated = t.output_shape()
     if stated is None or len(stated) != 2 or not x.rank:
         t.refuse("how many elements are not zero is only known at run time")
-    return t.transpose(t("NonZero", x, shape=(stated[1], x.rank), dtype=DType.INT_32), (1, 0))
+    return t.transpose(t.non_zero(x, stated[1]), (1, 0))
 
 
 @translates("Unique")

@@ -5,13 +5,14 @@ Windows with holes (dilations) are put together from strided slices, one axis af
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, cut, maximum, mul, power, reduce, used
+from openqnn.frontends.onnx.compose import cut, power, used
 from openqnn.frontends.onnx.conv import spatial_pads
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
@@ -76,23 +77,24 @@ def windows(
     return Windows(x.shape[2:], list(kernel), strides, dilations, rows, counts)
 
 
-def _pool(t: Translation, kind: str, x: Value, w: Windows, pads: list[list[int]], **more: object) -> Value:
+Pool = Callable[[Value, list[int], list[int], list[list[int]]], Value]
+
+
+def _pool(t: Translation, pool: Pool, x: Value, w: Windows, pads: list[list[int]]) -> Value:
     """One QNN pool; a single spatial axis becomes the columns of an image with one row."""
     kernel, strides = w.kernel, w.strides
     flat = x.rank == 3
     if flat:
         kernel, strides, pads = [1, *kernel], [1, *strides], [[0, 0], *pads]
         x = t.reshape(x, (*x.shape[:2], 1, x.shape[2]))
-    y = t(f"{kind}{x.rank - 2}d", t.to_last(x), filter_size=kernel, stride=strides, pad_amount=pads, **more)
-    y = t.to_first(y)
+    y = t.to_first(pool(t.to_last(x), kernel, strides, pads))
     return t.reshape(y, (*y.shape[:2], y.shape[3])) if flat else y
 
 
 def _padded(t: Translation, x: Value, pads: list[list[int]], value: float) -> Value:
     if not any(map(any, pads)):
         return x
-    amount = [[0, 0], [0, 0], *pads]
-    return t("Pad", x, scheme="CONSTANT", pad_amount=amount, pad_constant_value=value)
+    return t.pad(x, [[0, 0], [0, 0], *pads], value)
 
 
 def _by_slices(t: Translation, x: Value, w: Windows, fill: float, largest: bool) -> Value:
@@ -106,7 +108,7 @@ def _by_slices(t: Translation, x: Value, w: Windows, fill: float, largest: bool)
         ]
         y = taps[0]
         for tap in taps[1:]:
-            y = maximum(t, y, tap) if largest else add(t, y, tap)
+            y = t.maximum(y, tap) if largest else t.add(y, tap)
     return y
 
 
@@ -120,7 +122,7 @@ def max_pool(
         t.refuse("the positions of the maxima (second output) have no QNN op")
     w = windows(t, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     if not w.dilated:
-        return _pool(t, "PoolMax", x, w, w.needed)
+        return _pool(t, t.pool_max, x, w, w.needed)
     lowest = float(np.finfo(np.float32).min) if x.dtype.is_float else float(np.iinfo(x.dtype.numpy).min)
     return _by_slices(t, x, w, lowest, largest=True)
 
@@ -141,12 +143,12 @@ def _average(t: Translation, x: Value, w: Windows, count_pads: bool) -> Value:
         each = shares[0]
         for share in shares[1:]:
             each = np.multiply.outer(each, share)
-        return mul(t, _by_slices(t, x, w, 0.0, largest=False), t.constant(each.astype(x.dtype.numpy)))
+        return t.mul(_by_slices(t, x, w, 0.0, largest=False), t.constant(each.astype(x.dtype.numpy)))
     if not count_pads or w.needed == w.pads:
-        return _pool(t, "PoolAvg", x, w, w.needed, count_pad_for_edges=count_pads)
+        return _pool(t, partial(t.pool_avg, count_pads=count_pads), x, w, w.needed)
     # What rounding up adds behind the declared padding never counts: the declared one becomes data.
     extra = [[0, max(0, n[1] - p[1])] for n, p in zip(w.needed, w.pads, strict=True)]
-    return _pool(t, "PoolAvg", _padded(t, x, w.pads, 0.0), w, extra, count_pad_for_edges=False)
+    return _pool(t, t.pool_avg, _padded(t, x, w.pads, 0.0), w, extra)
 
 
 @translates("LpPool")
@@ -161,15 +163,15 @@ def lp_pool(
     if w.dilated:
         total = _by_slices(t, powers, w, 0.0, largest=False)
     else:
-        average = _pool(t, "PoolAvg", _padded(t, powers, w.needed, 0.0), w, [[0, 0]] * len(w.pads))
-        total = mul(t, average, float(prod(w.kernel)))
+        average = _pool(t, t.pool_avg, _padded(t, powers, w.needed, 0.0), w, [[0, 0]] * len(w.pads))
+        total = t.mul(average, float(prod(w.kernel)))
     return power(t, total, 1 / p)
 
 
 def _powers(t: Translation, x: Value, p: int) -> Value:
     if p < 1:
         t.refuse(f"p={p} is not positive")
-    return mul(t, x, x) if p == 2 else power(t, t("ElementWiseAbs", x), p)
+    return t.square(x) if p == 2 else power(t, t.abs(x), p)
 
 
 # -- over all of the image -----------------------------------------------------------------------------------
@@ -183,17 +185,18 @@ def _spatial(t: Translation, x: Value) -> list[int]:
 
 @translates("GlobalAveragePool")
 def global_average_pool(t: Translation, x: Value) -> Value:
-    return reduce(t, "ReduceMean", x, _spatial(t, x))
+    return t.reduce_mean(x, _spatial(t, x), keep_dims=True)
 
 
 @translates("GlobalMaxPool")
 def global_max_pool(t: Translation, x: Value) -> Value:
-    return reduce(t, "ReduceMax", x, _spatial(t, x))
+    return t.reduce_max(x, _spatial(t, x), keep_dims=True)
 
 
 @translates("GlobalLpPool")
 def global_lp_pool(t: Translation, x: Value, *, p: int = 2) -> Value:
-    return power(t, reduce(t, "ReduceSum", _powers(t, x, p), _spatial(t, x)), 1 / p)
+    total = t.reduce_sum(_powers(t, x, p), _spatial(t, x), keep_dims=True)
+    return power(t, total, 1 / p)
 
 
 # -- the rest ------------------------------------------------------------------------------------------------
@@ -236,4 +239,4 @@ def max_unpool(
         t.refuse(f"positions {list(indices.shape)} do not fit data {list(x.shape)}")
     zeros = t.constant(np.zeros(prod(shape), x.dtype.numpy))
     places = t.reshape(indices, (x.size,))
-    return t.reshape(t("ScatterElements", zeros, places, t.reshape(x, (x.size,)), axis=0), shape)
+    return t.reshape(t.scatter_elements(zeros, places, t.reshape(x, (x.size,)), axis=0), shape)

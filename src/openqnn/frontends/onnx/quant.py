@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, as_float, div, maximum, minimum, mul, sub
+from openqnn.frontends.onnx.compose import as_float
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation, onnx_dtype
 from openqnn.ir import DType, Encoding, Value
@@ -58,7 +58,7 @@ def _stored(t: Translation, x: Value, encoding: Encoding) -> Value:
     node = x.producer
     if node is not None and node.op == "Cast" and node.x(0).dtype is dtype and node.x(0).encoding == encoding:
         return node.x(0)
-    return t("Cast", x, dtype=dtype, encoding=encoding)
+    return t.cast(x, dtype=dtype, encoding=encoding)
 
 
 def dequantized(t: Translation, x: Value, scale: Value, zero: Value | None, axis: int = 1) -> Value:
@@ -72,8 +72,8 @@ def dequantized(t: Translation, x: Value, scale: Value, zero: Value | None, axis
         return t("Dequantize", _stored(t, x, encoding), dtype=scale.dtype)
     real = t.cast(x, DType.FLOAT_32)
     if zero is not None:
-        real = sub(t, real, _lined_up(t, t.cast(zero, DType.FLOAT_32), x, axis))
-    real = mul(t, real, _lined_up(t, t.cast(scale, DType.FLOAT_32), x, axis))
+        real = t.sub(real, _lined_up(t, t.cast(zero, DType.FLOAT_32), x, axis))
+    real = t.mul(real, _lined_up(t, t.cast(scale, DType.FLOAT_32), x, axis))
     return t.cast(real, scale.dtype)
 
 
@@ -91,11 +91,11 @@ def quantized(
     encoding = _encoding(dtype, scale, zero, axis)
     if encoding is not None and (encoding.axis is None or len(encoding.scale) == x.shape[axis]):
         fixed = t("Quantize", as_float(t, x), dtype=FIXED[dtype], encoding=encoding)
-        return t("Cast", fixed, dtype=dtype)
-    steps = div(t, t.cast(x, DType.FLOAT_32), _lined_up(t, t.cast(scale, DType.FLOAT_32), x, axis))
-    steps = t("ElementWiseRound", steps)
+        return t.cast(fixed, dtype=dtype)
+    steps = t.div(t.cast(x, DType.FLOAT_32), _lined_up(t, t.cast(scale, DType.FLOAT_32), x, axis))
+    steps = t.round(steps)
     if zero is not None:
-        steps = add(t, steps, _lined_up(t, t.cast(zero, DType.FLOAT_32), x, axis))
+        steps = t.add(steps, _lined_up(t, t.cast(zero, DType.FLOAT_32), x, axis))
     return saturated(t, steps, dtype)
 
 
@@ -104,7 +104,7 @@ def saturated(t: Translation, x: Value, dtype: DType) -> Value:
     if not dtype.is_integer:
         t.refuse(f"quantized numbers are integers, not {dtype.label}")
     info = np.iinfo(dtype.numpy)
-    return t.cast(minimum(t, maximum(t, x, float(info.min)), float(info.max)), dtype)
+    return t.cast(t.minimum(t.maximum(x, float(info.min)), float(info.max)), dtype)
 
 
 # -- blocks --------------------------------------------------------------------------------------------------
@@ -127,8 +127,8 @@ def _dequantized_blocks(
 ) -> Value:
     axis = t.axis(axis, x.rank)
     real = t.reshape(t.cast(x, DType.FLOAT_32), _blocks(t, x, scale, axis, block))
-    real = real if zero is None else sub(t, real, _per_block(t, zero, axis))
-    return t.reshape(mul(t, real, _per_block(t, scale, axis)), x.shape)
+    real = real if zero is None else t.sub(real, _per_block(t, zero, axis))
+    return t.reshape(t.mul(real, _per_block(t, scale, axis)), x.shape)
 
 
 def _quantized_blocks(
@@ -136,8 +136,8 @@ def _quantized_blocks(
 ) -> Value:
     axis = t.axis(axis, x.rank)
     data = t.reshape(t.cast(x, DType.FLOAT_32), _blocks(t, x, scale, axis, block))
-    steps = t("ElementWiseRound", div(t, data, _per_block(t, scale, axis)))
-    steps = steps if zero is None else add(t, steps, _per_block(t, zero, axis))
+    steps = t.round(t.div(data, _per_block(t, scale, axis)))
+    steps = steps if zero is None else t.add(steps, _per_block(t, zero, axis))
     return t.reshape(saturated(t, steps, dtype), x.shape)
 
 

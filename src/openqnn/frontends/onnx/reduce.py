@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod
+from math import inf, nan, prod
 from typing import Final
 
 import numpy as np
@@ -23,28 +23,22 @@ _LOWEST: Final = float(np.finfo(np.float32).min)
 class Reduction:
     """An ONNX reduction: something before, a QNN op, something after; and the value for no elements."""
 
-    op: str
+    fold: Callable[[Translation, Value, Sequence[int], bool], Value]
     nothing: float
     before: Step | None = None
     after: Step | None = None
 
 
-def _op(name: str) -> Step:
-    return lambda t, x: t(name, x)
-
-
 _TABLE = {
-    "ReduceSum": Reduction("ReduceSum", 0),
-    "ReduceMean": Reduction("ReduceMean", float("nan")),
-    "ReduceMax": Reduction("ReduceMax", float("-inf")),
-    "ReduceMin": Reduction("ReduceMin", float("inf")),
-    "ReduceProd": Reduction("ReduceProd", 1),
-    "ReduceSumSquare": Reduction("ReduceSum", 0, before=lambda t, x: t("ElementWiseMultiply", x, x)),
-    "ReduceL1": Reduction("ReduceSum", 0, before=_op("ElementWiseAbs")),
-    "ReduceL2": Reduction(
-        "ReduceSum", 0, lambda t, x: t("ElementWiseMultiply", x, x), _op("ElementWiseSquareRoot")
-    ),
-    "ReduceLogSum": Reduction("ReduceSum", float("-inf"), after=_op("ElementWiseLog")),
+    "ReduceSum": Reduction(Translation.reduce_sum, 0),
+    "ReduceMean": Reduction(Translation.reduce_mean, nan),
+    "ReduceMax": Reduction(Translation.reduce_max, -inf),
+    "ReduceMin": Reduction(Translation.reduce_min, inf),
+    "ReduceProd": Reduction(Translation.reduce_prod, 1),
+    "ReduceSumSquare": Reduction(Translation.reduce_sum, 0, before=Translation.square),
+    "ReduceL1": Reduction(Translation.reduce_sum, 0, before=Translation.abs),
+    "ReduceL2": Reduction(Translation.reduce_sum, 0, before=Translation.square, after=Translation.sqrt),
+    "ReduceLogSum": Reduction(Translation.reduce_sum, -inf, after=Translation.log),
 }
 
 
@@ -81,14 +75,6 @@ def _is_shape_of(shape: Shape | None, x: Value, axes: Sequence[int], keepdims: b
     return shape == tuple(1 if i in axes else d for i, d in enumerate(x.shape))
 
 
-def reduced(t: Translation, op: str, x: Value, axes: Sequence[int], keep: bool) -> Value:
-    """A QNN reduction with ONNX's result shape: a single number has no axes there."""
-    if not axes:
-        return x
-    shape = [1 if i in axes else d for i, d in enumerate(x.shape) if keep or i not in axes]
-    return t.reshape(t(op, x, axes=axes, keep_dims=keep), shape)
-
-
 def _reduce(
     t: Translation, x: Value, axes: Sequence[int] | Value | None, keepdims: int, noop: int = 0
 ) -> Value:
@@ -103,15 +89,15 @@ def _reduce(
     narrow = x.dtype is DType.BOOL_8
     data = t.cast(x, DType.INT_32) if narrow else x
     data = row.before(t, data) if row.before else data
-    y = reduced(t, row.op, data, where, bool(keepdims))
+    y = row.fold(t, data, where, bool(keepdims))
     y = row.after(t, y) if row.after else y
     return t.cast(y, x.dtype) if narrow else y
 
 
 def _of_nothing(t: Translation, kind: str, shape: Sequence[int], x: Value) -> Value:
-    value = _TABLE[kind].nothing if kind in _TABLE else float("-inf")
+    value = _TABLE[kind].nothing if kind in _TABLE else -inf
     if not np.isfinite(value) and not x.dtype.is_float:
-        if kind == "ReduceMean":
+        if np.isnan(value):
             t.refuse("the mean of no integers is not defined")
         bound = (
             (0, 1) if x.dtype is DType.BOOL_8 else (np.iinfo(x.dtype.numpy).min, np.iinfo(x.dtype.numpy).max)
@@ -124,11 +110,11 @@ def _log_sum_exp(t: Translation, x: Value, axes: Sequence[int], keep: bool) -> V
     """With the maximum taken out, so that nothing overflows; kept finite, for all could be minus infinity."""
     if not axes:
         return x
-    top = t("ElementWiseMaximum", t("ReduceMax", x, axes=axes, keep_dims=True), t.scalar(_LOWEST, x))
+    top = t.maximum(t.reduce_max(x, axes, keep_dims=True), _LOWEST)
     if x.dtype is DType.FLOAT_16:
-        top = t("ReduceMax", x, axes=axes, keep_dims=True)
-    total = t("ReduceSum", t("ElementWiseExp", t("ElementWiseSubtract", x, top)), axes=axes, keep_dims=True)
-    y = t("ElementWiseAdd", t("ElementWiseLog", total), top)
+        top = t.reduce_max(x, axes, keep_dims=True)
+    total = t.reduce_sum(t.exp(t.sub(x, top)), axes, keep_dims=True)
+    y = t.add(t.log(total), top)
     shape = [1 if i in axes else d for i, d in enumerate(x.shape) if keep or i not in axes]
     return t.reshape(y, shape)
 
@@ -157,14 +143,14 @@ translates(*(n for n in _NAMES if n != "ReduceSum"), since=18)(reduce_13)
 @translates("ArgMax", "ArgMin")
 def arg(t: Translation, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
     """QNN finds the first; the last is the first from the other end."""
-    op = "Argmax" if t.node.op_type == "ArgMax" else "Argmin"
     axis = t.axis(axis, x.rank)
     if not x.size or not x.rank:
         t.refuse(f"{list(x.shape)} has no axis with elements")
     data = sliced(t, x, {axis: slice(None, None, -1)}) if select_last_index else x
-    found = t(op, data, axis=axis, keep_dims=bool(keepdims))
+    largest = t.node.op_type == "ArgMax"
+    found = t.argmax(data, axis, bool(keepdims)) if largest else t.argmin(data, axis, bool(keepdims))
     if select_last_index:
-        found = t("ElementWiseSubtract", t.scalar(x.shape[axis] - 1, found), found)
+        found = t.sub(x.shape[axis] - 1, found)
     return t.reshape(found, [1 if i == axis else d for i, d in enumerate(x.shape) if keepdims or i != axis])
 
 
@@ -224,7 +210,7 @@ def cum_prod(t: Translation, x: Value, axis: Value, *, exclusive: int = 0, rever
         return x
     y = _shifted(t, x, where, 1, bool(reverse)) if exclusive else x
     while reach < x.shape[where]:
-        y = t("ElementWiseMultiply", y, _shifted(t, y, where, reach, bool(reverse)))
+        y = t.mul(y, _shifted(t, y, where, reach, bool(reverse)))
         reach *= 2
     return y
 
@@ -236,4 +222,4 @@ def _shifted(t: Translation, x: Value, axis: int, by: int, reverse: bool) -> Val
     if by >= size:
         return ones
     kept = sliced(t, x, {axis: slice(by, None) if reverse else slice(0, size - by)})
-    return t("Concat", *((kept, ones) if reverse else (ones, kept)), axis=axis)
+    return t.concat([kept, ones] if reverse else [ones, kept], axis)

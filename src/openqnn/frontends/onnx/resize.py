@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import add, as_float, mul
+from openqnn.frontends.onnx.compose import as_float
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import Array, Value
@@ -121,11 +121,11 @@ def _along(t: Translation, x: Value, a: Axis, weights: Array) -> Value:
     """Weights [out, size] times one axis."""
     w = t.constant(weights.astype(x.dtype.numpy))
     if a.index == x.rank - 2:
-        return t("MatMul", w, x, transpose_in0=False, transpose_in1=False)
+        return t.matmul(w, x)
     swap = [i for i in range(x.rank) if i != a.index] + [a.index]
     moved = t.transpose(x, swap)
     flat = moved if moved.rank > 1 else t.reshape(moved, (1, a.size))
-    y = t("MatMul", flat, w, transpose_in0=False, transpose_in1=True)
+    y = t.matmul(flat, w, turn_b=True)
     y = y if moved.rank > 1 else t.reshape(y, (a.out,))
     return t.transpose(y, [swap.index(i) for i in range(x.rank)])
 
@@ -138,15 +138,15 @@ def _outside(t: Translation, y: Value, axes: Sequence[Axis], s: Sampling) -> Val
         inside = (x >= 0) & (x <= a.size - 1)
         mask = mask * inside.reshape([-1 if i == a.index else 1 for i in range(y.rank)])
     dtype = y.dtype.numpy
-    kept = mul(t, y, t.constant(mask.astype(dtype)))
-    return add(t, kept, t.constant(((1 - mask) * s.extrapolation).astype(dtype)))
+    kept = t.mul(y, t.constant(mask.astype(dtype)))
+    return t.add(kept, t.constant(((1 - mask) * s.extrapolation).astype(dtype)))
 
 
 def composed(t: Translation, x: Value, axes: Sequence[Axis], s: Sampling) -> Value:
     if s.mode == "nearest":
         y = x
         for a in axes:
-            y = t("Gather", y, t.constant(nearest(a, s)), axis=a.index)
+            y = t.gather(y, t.constant(nearest(a, s)), axis=a.index)
     else:
         y = as_float(t, x)
         for a in axes:

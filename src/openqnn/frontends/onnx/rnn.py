@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from openqnn.frontends.onnx.activations import hard_sigmoid, softplus, softsign, thresholded_relu
-from openqnn.frontends.onnx.compose import add, concat, cut, mul, sub
+from openqnn.frontends.onnx.compose import cut
 from openqnn.frontends.onnx.elementwise import clip_to
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
@@ -20,15 +20,15 @@ Activation = Callable[[Value], Value]
 # name: how many of alpha and beta it takes, their defaults, and what it computes
 _Formula = Callable[[Translation, Value, float, float], Value]
 _ACTIVATIONS: dict[str, tuple[int, tuple[float, float], _Formula]] = {
-    "relu": (0, (0, 0), lambda t, x, a, b: t("Relu", x)),
-    "tanh": (0, (0, 0), lambda t, x, a, b: t("Tanh", x)),
-    "sigmoid": (0, (0, 0), lambda t, x, a, b: t("Sigmoid", x)),
+    "relu": (0, (0, 0), lambda t, x, a, b: t.relu(x)),
+    "tanh": (0, (0, 0), lambda t, x, a, b: t.tanh(x)),
+    "sigmoid": (0, (0, 0), lambda t, x, a, b: t.sigmoid(x)),
     "softsign": (0, (0, 0), lambda t, x, a, b: softsign(t, x)),
     "softplus": (0, (0, 0), lambda t, x, a, b: softplus(t, x)),
-    "affine": (2, (1, 0), lambda t, x, a, b: add(t, mul(t, x, a), b)),
-    "leakyrelu": (1, (0.01, 0), lambda t, x, a, b: t("Prelu", x, t.scalar(a, x))),
-    "elu": (1, (1, 0), lambda t, x, a, b: t("Elu", x, alpha=a)),
-    "scaledtanh": (2, (1, 1), lambda t, x, a, b: mul(t, t("Tanh", mul(t, x, b)), a)),
+    "affine": (2, (1, 0), lambda t, x, a, b: t.add(t.mul(x, a), b)),
+    "leakyrelu": (1, (0.01, 0), lambda t, x, a, b: t.prelu(x, t.scalar(a, x))),
+    "elu": (1, (1, 0), lambda t, x, a, b: t.elu(x, alpha=a)),
+    "scaledtanh": (2, (1, 1), lambda t, x, a, b: t.mul(t.tanh(t.mul(x, b)), a)),
     "hardsigmoid": (2, (0.2, 0.5), lambda t, x, a, b: hard_sigmoid(t, x, alpha=a, beta=b)),
     "thresholdedrelu": (1, (1, 0), lambda t, x, a, b: thresholded_relu(t, x, alpha=a)),
 }  # fmt: skip
@@ -68,8 +68,8 @@ class Layer:
     def outputs(self, sequences: list[Value], *last: list[Value]) -> list[Value]:
         """Y and the last states of all directions, in the layout of the model."""
         t, (steps, batch, _), hidden = self.t, self.x.shape, self.hidden
-        y = concat(t, [t.reshape(s, (steps, 1, batch, hidden)) for s in sequences], 1)
-        states = [concat(t, [t.reshape(v, (1, batch, hidden)) for v in each], 0) for each in last]
+        y = t.concat([t.reshape(s, (steps, 1, batch, hidden)) for s in sequences], 1)
+        states = [t.concat([t.reshape(v, (1, batch, hidden)) for v in each], 0) for each in last]
         if self.batch_first:
             return [t.transpose(y, (2, 0, 1, 3)), *(t.transpose(s, (1, 0, 2)) for s in states)]
         return [y, *states]
@@ -150,7 +150,7 @@ def _activation(t: Translation, name: str, alphas: object, betas: object, clip: 
 
 def _is_usual(names: Sequence[str] | None, default: Sequence[str], count: int, clip: float | None) -> bool:
     texts = [n if isinstance(n, str) else n.decode() for n in names or []]
-    return not clip and (not texts or [n.lower() for n in texts] == [n.lower() for n in default] * count)
+    return not clip and (not texts or [n.lower() for n in texts] == list(default) * count)
 
 
 # -- unrolled ------------------------------------------------------------------------------------------------
@@ -165,18 +165,18 @@ def _unrolled(
     t = layer.t
     if layer.steps > MOST_STEPS:
         t.refuse(f"{layer.steps} steps of a cell that QNN does not have are too many to unroll")
-    fed = add(t, t("MatMul", layer.x, layer.w[direction], transpose_in0=False, transpose_in1=True), bias)
+    fed = t.add(t.matmul(layer.x, layer.w[direction], turn_b=True), bias)
     places = range(layer.steps)
     found: dict[int, Value] = {}
     for i in reversed(places) if layer.reverse[direction] else places:
         states = step(t.reshape(cut(t, fed, 0, i, i + 1), fed.shape[1:]), states)
         found[i] = t.reshape(states[0], (1, *states[0].shape))
-    return concat(t, [found[i] for i in places], 0), list(states)
+    return t.concat([found[i] for i in places], 0), list(states)
 
 
 def _times(t: Translation, h: Value, weight: Value) -> Value:
     """The state times weights [out, hidden]."""
-    return t("MatMul", h, weight, transpose_in0=False, transpose_in1=True)
+    return t.matmul(h, weight, turn_b=True)
 
 
 @translates("RNN")
@@ -188,11 +188,11 @@ def rnn(
 ) -> list[Value]:  # fmt: skip
     layer = _layer(t, 1, x, w, r, b, sequence_lens, initial_h, direction, hidden_size, layout)
     count = len(layer.reverse)
-    functions = _activations(t, activations, ["Tanh"], count, activation_alpha, activation_beta, clip)
+    functions = _activations(t, activations, ["tanh"], count, activation_alpha, activation_beta, clip)
     results = []
     for d in range(count):
-        bias = add(t, *layer.biases(d, 1))
-        step: Step = lambda fed, s, d=d: (functions[d][0](add(t, fed, _times(t, s[0], layer.r[d]))),)
+        bias = t.add(*layer.biases(d, 1))
+        step: Step = lambda fed, s, d=d: (functions[d][0](t.add(fed, _times(t, s[0], layer.r[d]))),)
         results.append(_unrolled(layer, d, bias, (layer.h[d],), step))
     return layer.outputs([y for y, _ in results], [s[0] for _, s in results])
 
@@ -211,7 +211,7 @@ def lstm(
     if input_forget:
         t.refuse("coupled input and forget gates (input_forget=1)")
     layer = _layer(t, 4, x, w, r, b, sequence_lens, initial_h, direction, hidden_size, layout)
-    count, usual = len(layer.reverse), ["Sigmoid", "Tanh", "Tanh"]
+    count, usual = len(layer.reverse), ["sigmoid", "tanh", "tanh"]
     cells = _states(t, initial_c, layer.x, count, layer.hidden, layout)
     if p is not None and p.shape != (count, 3 * layer.hidden):
         t.refuse(f"P has shape {list(p.shape)}, {[count, 3 * layer.hidden]} expected")
@@ -242,20 +242,20 @@ def _sum(t: Translation, a: Value, b: Value) -> Value:
     """A sum that is worked out at once when both are known: cells want constants."""
     if a.data is not None and b.data is not None:
         return t.constant(a.data + b.data, a.name)
-    return add(t, a, b)
+    return t.add(a, b)
 
 
 def _lstm_steps(layer: Layer, d: int, c: Value, p: Value | None, functions: list[Activation]) -> list[Value]:
     t, (f, g, h_of) = layer.t, functions
     part = lambda v, i: cut(t, v, 1, i * layer.hidden, (i + 1) * layer.hidden)
-    hole = lambda v, cell, i: v if p is None else add(t, v, mul(t, cell, layer.gate(p, i)))
+    hole = lambda v, cell, i: v if p is None else t.add(v, t.mul(cell, layer.gate(p, i)))
 
     def step(fed: Value, states: tuple[Value, ...]) -> tuple[Value, Value]:
         h, cell = states
-        gates = add(t, fed, _times(t, h, layer.r[d]))
+        gates = t.add(fed, _times(t, h, layer.r[d]))
         into, forget = f(hole(part(gates, 0), cell, 0)), f(hole(part(gates, 2), cell, 2))
-        cell = add(t, mul(t, forget, cell), mul(t, into, g(part(gates, 3))))
-        return mul(t, f(hole(part(gates, 1), cell, 1)), h_of(cell)), cell
+        cell = t.add(t.mul(forget, cell), t.mul(into, g(part(gates, 3))))
+        return t.mul(f(hole(part(gates, 1), cell, 1)), h_of(cell)), cell
 
     y, (h, c) = _unrolled(layer, d, _sum(t, *layer.biases(d, 4)), (layer.h[d], c), step)
     return [y, h, c]
@@ -273,7 +273,7 @@ def gru(
     linear_before_reset: int = 0,
 ) -> list[Value]:  # fmt: skip
     layer = _layer(t, 3, x, w, r, b, sequence_lens, initial_h, direction, hidden_size, layout)
-    count, usual = len(layer.reverse), ["Sigmoid", "Tanh"]
+    count, usual = len(layer.reverse), ["sigmoid", "tanh"]
     linear = bool(linear_before_reset)
     if _is_usual(activations, usual, count, clip):
         sequences = [_gru_cell(layer, d, linear) for d in range(count)]
@@ -309,13 +309,13 @@ def _gru_steps(layer: Layer, d: int, functions: list[Activation], linear: bool) 
 
     def step(fed: Value, states: tuple[Value, ...]) -> tuple[Value]:
         (h,) = states
-        gates = add(t, cut(t, fed, 1, 0, 2 * size), add(t, _times(t, h, update_reset), gate_bias))
+        gates = t.add(cut(t, fed, 1, 0, 2 * size), t.add(_times(t, h, update_reset), gate_bias))
         z, reset = f(part(gates, 0)), f(part(gates, 1))
         if linear:
-            inner = mul(t, reset, add(t, _times(t, h, new), new_bias))
+            inner = t.mul(reset, t.add(_times(t, h, new), new_bias))
         else:
-            inner = add(t, _times(t, mul(t, reset, h), new), new_bias)
-        candidate = g(add(t, part(fed, 2), inner))
-        return (add(t, mul(t, sub(t, 1.0, z), candidate), mul(t, z, h)),)
+            inner = t.add(_times(t, t.mul(reset, h), new), new_bias)
+        candidate = g(t.add(part(fed, 2), inner))
+        return (t.add(t.mul(t.sub(1.0, z), candidate), t.mul(z, h)),)
 
     return _unrolled(layer, d, input_bias, (layer.h[d],), step)[0]

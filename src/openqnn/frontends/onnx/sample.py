@@ -19,8 +19,7 @@ def grid_sample(
         t.refuse(f"mode={mode!r} on data of rank {x.rank}: QNN samples images, linear or nearest")
     if padding_mode not in ("zeros", "border", "reflection"):
         t.refuse(f"padding_mode={padding_mode!r} is not known")
-    y = t(
-        "GridSample", t.to_last(x), grid, align_corners=bool(align_corners), mode=kinds[mode],
+    y = t.grid_sample(t.to_last(x), grid, align_corners=bool(align_corners), mode=kinds[mode],
         padding_mode=padding_mode.upper(),
     )  # fmt: skip
     return t.to_first(y)
@@ -37,7 +36,7 @@ def affine_grid(t: Translation, theta: Value, size: Value, *, align_corners: int
     mesh = np.meshgrid(*lines, indexing="ij")[::-1]  # x comes first
     points = np.stack([*(m.ravel() for m in mesh), np.ones(mesh[0].size)], axis=1)
     base = t.constant(points.astype(theta.dtype.numpy))
-    y = t("MatMul", base, theta, transpose_in0=False, transpose_in1=True)
+    y = t.matmul(base, theta, turn_b=True)
     return t.reshape(y, (batch, *spatial, dims))
 
 
@@ -97,10 +96,8 @@ def center_crop_pad(t: Translation, x: Value, shape: Value, *, axes: list[int] |
         else:
             before = (target - size) // 2
             pads[a] = [before, target - size - before]
-    y = t("StridedSlice", x, ranges=ranges)
-    return (
-        t("Pad", y, scheme="CONSTANT", pad_amount=pads, pad_constant_value=0.0) if any(map(any, pads)) else y
-    )
+    y = t.strided_slice(x, ranges=ranges)
+    return t.pad(y, pads) if any(map(any, pads)) else y
 
 
 @translates("DepthToSpace")

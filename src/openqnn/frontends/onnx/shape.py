@@ -99,7 +99,7 @@ def range_of(t: Translation, start: Value, limit: Value, delta: Value) -> Value:
     if stated is None or len(stated) != 1:
         t.refuse("the length of the result is computed at run time; QNN needs it when the graph is built")
     steps = t.constant(np.arange(stated[0]).astype(delta.dtype.numpy))
-    return t("ElementWiseAdd", start, t("ElementWiseMultiply", steps, delta))
+    return t.add(start, t.mul(steps, delta))
 
 
 @translates("EyeLike")
@@ -208,7 +208,7 @@ def concatenated(t: Translation, values: Sequence[Value], axis: int) -> Value:
     if not parts:
         total = sum(v.shape[axis] for v in values)
         return empty(t, (*values[0].shape[:axis], total, *values[0].shape[axis + 1 :]), values[0])
-    return parts[0] if len(parts) == 1 else t("Concat", *parts, axis=axis)
+    return t.concat(parts, axis)
 
 
 @translates("Concat")
@@ -226,7 +226,7 @@ def parts_of(t: Translation, x: Value, axis: int, sizes: Sequence[int]) -> list[
         before = (slice(None),) * axis
         return [t.constant(x.data[(*before, slice(a, b))]) for a, b in pairwise(starts)]
     cuts = [a for a, size in zip(starts, sizes, strict=False) if size][1:]
-    real = iter(t.many("Split", x, axis=axis, split_index=cuts) if cuts else [x])
+    real = iter(t.split(x, axis, cuts) if cuts else [x])
     return [next(real) if size else empty(t, (*x.shape[:axis], 0, *x.shape[axis + 1 :]), x) for size in sizes]
 
 
@@ -272,7 +272,7 @@ def sliced(t: Translation, x: Value, cuts: dict[int, slice]) -> Value:
         return x
     # A stop of -1 would count from the end: what lies before the first element is -(size + 1).
     rows = [[r.start, r.stop if r.stop >= 0 else -d - 1, r.step] for r, d in zip(taken, x.shape, strict=True)]
-    return t("StridedSlice", x, ranges=rows)
+    return t.strided_slice(x, ranges=rows)
 
 
 def _slice(
@@ -333,7 +333,7 @@ def tiled(t: Translation, x: Value, counts: Sequence[int]) -> Value:
     shape: Shape = tuple(d * n for d, n in zip(x.shape, counts, strict=True))
     if shape == x.shape:
         return x
-    return t("Tile", x, multiples=counts) if prod(shape) else empty(t, shape, x)
+    return t.tile(x, counts) if prod(shape) else empty(t, shape, x)
 
 
 @translates("Expand")

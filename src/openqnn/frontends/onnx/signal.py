@@ -71,11 +71,11 @@ def _applied(t: Translation, x: Value, matrix: Array, axis: int) -> Value:
     data = t.transpose(x, order)
     if rows < x.shape[axis]:
         ranges = [[0, d, 1] for d in data.shape[:-2]] + [[0, rows, 1], [0, parts, 1]]
-        data = t("StridedSlice", data, ranges=ranges)
+        data = t.strided_slice(data, ranges=ranges)
     lead = data.shape[:-2]
     flat = t.reshape(data, (int(np.prod(lead, dtype=np.int64)), rows * parts))
     weight = t.constant(matrix.reshape(rows * parts, bins * parts_out).astype(x.dtype.numpy))
-    y = t.reshape(t("MatMul", flat, weight), (*lead, bins, parts_out))
+    y = t.reshape(t.matmul(flat, weight), (*lead, bins, parts_out))
     return t.transpose(y, [order.index(i) for i in range(x.rank)])
 
 
@@ -123,9 +123,9 @@ def stft(
     if x.shape[2] == 1:
         return t("Stft", x, window, frame_step=hop, frame_length=frame, onesided=bool(onesided))
     starts = np.arange(0, x.shape[1] - frame + 1, hop, dtype=np.int32)
-    frames = t("Gather", x, t.constant(starts[:, None] + np.arange(frame, dtype=np.int32)), axis=1)
+    frames = t.gather(x, t.constant(starts[:, None] + np.arange(frame, dtype=np.int32)), axis=1)
     if window is not None:
-        frames = t("ElementWiseMultiply", frames, t.reshape(window, (frame, 1)))
+        frames = t.mul(frames, t.reshape(window, (frame, 1)))
     return _dft(t, frames, None, 2, False, bool(onesided))
 
 

@@ -12,8 +12,9 @@ import onnx
 from onnx import TensorProto
 
 from openqnn.errors import OpenQnnError, OpenQnnWarning, ShapeError
-from openqnn.ir import Array, DType, Graph, Shape, Value, dtype_of
+from openqnn.ir import Array, DType, Encoding, Graph, Shape, Value, dtype_of
 from openqnn.ops import Builder
+from openqnn.ops.vocabulary import Vocabulary
 
 # QNN computes in 32 bits at most: wider source types are narrowed, and values that do not fit are an error.
 NARROW = {DType.INT_64: DType.INT_32, DType.UINT_64: DType.UINT_32, DType.FLOAT_64: DType.FLOAT_32}
@@ -40,8 +41,8 @@ def onnx_dtype(code: int, what: str) -> DType:
     return dtype
 
 
-class Translation:
-    """Builds QNN nodes for the ONNX node at hand: `t("Conv2d", x, w, stride=...)` gives the result Value."""
+class Translation(Vocabulary):
+    """Builds QNN nodes for the ONNX node at hand: `t.add(x, 1)` gives the result Value."""
 
     def __init__(self, graph: Graph, opset: int) -> None:
         self.graph = graph
@@ -121,33 +122,38 @@ class Translation:
             return x
         if x.data is not None:
             return self.constant(x.data.transpose(perm), x.name)
-        return self("Transpose", x, perm=perm)
+        return super().transpose(x, perm)
 
-    def to_last(self, x: Value) -> Value:
-        """Channel-first to channel-last."""
-        return self.transpose(x, (0, *range(2, x.rank), 1))
-
-    def to_first(self, x: Value) -> Value:
-        """Channel-last to channel-first."""
-        return self.transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
-
-    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+    def reshape(self, x: Value, shape: Sequence[int], encoding: Encoding | None = None) -> Value:
+        """Nothing for the shape that it has; constants are views, others get a Reshape."""
         if tuple(shape) == x.shape:
             return x
         if x.data is not None:
             if -1 not in shape and x.size != prod(shape):
                 raise ShapeError(f"a constant of shape {list(x.shape)} cannot become {list(shape)}")
             return self.constant(x.data.reshape(shape), x.name)
-        return self("Reshape", x, shape=tuple(int(d) for d in shape))
+        return super().reshape(x, shape, encoding)
 
-    def cast(self, x: Value, dtype: DType) -> Value:
+    def copy(self, x: Value) -> Value:
+        """The same data as the result of a node."""
+        return super().reshape(x, x.shape)
+
+    def cast(self, x: Value, dtype: DType, encoding: Encoding | None = None) -> Value:
+        """Nothing for the type that it has; constants are converted, others get a Cast."""
         dtype = dtype if x.data is not None else narrow_type(dtype)
         if x.dtype is dtype:
             return x
         if x.data is not None:
             with np.errstate(all="ignore"):
                 return self.constant(x.data.astype(dtype.numpy), x.name)
-        return self("Cast", x, dtype=dtype)
+        return super().cast(x, dtype, encoding)
+
+    def _reduce(self, op: str, x: Value, axes: Sequence[int], keep_dims: bool) -> Value:
+        """Over no axes at all it is the data itself. QNN has no rank 0: it gives [1] for ONNX's scalar."""
+        if not axes:
+            return x
+        y = super()._reduce(op, x, axes, keep_dims)
+        return self.reshape(y, ()) if not keep_dims and len(axes) == x.rank else y
 
     def axis(self, axis: int, rank: int) -> int:
         """A possibly negative axis as QNN wants it."""
