@@ -8,18 +8,18 @@ BIN   := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format bench models clean
+.PHONY: help demo test slow check format bench models providers clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## Convert, inspect and run a real network, and compare with ONNX Runtime
 	@PATH="$(CURDIR)/$(BIN):$$PATH" python examples/run.py examples/01_first_model
 
-test: $(STAMP) models ## Run the tests (ARGS="tests/ops -x" to choose, WORKERS=4 for more processes)
+test: $(STAMP) models providers ## Run the tests (ARGS="tests/ops -x" to choose, WORKERS=4 for more processes)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-slow: $(STAMP) models ## Run the long sweeps that `make test` leaves out
+slow: $(STAMP) models providers ## Run the long sweeps that `make test` leaves out
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
 
 check: $(STAMP) ## Lint, formatting, types and import layers
@@ -38,8 +38,11 @@ bench: $(STAMP) models ## Measure speed and memory side by side with the peers
 models: $(STAMP) ## Fetch the models that tests use into a cache outside the repository
 	@$(BIN)/python -m tests.models.fetch --quiet
 
-clean: ## Remove the virtual environment and everything built (the model cache stays)
-	rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+providers: $(STAMP) ## Install the two versions of ONNX Runtime's QNN provider that tests use, in .venv-ep*
+	@$(BIN)/python -m tests.providers
+
+clean: ## Remove the virtual environments and everything built (the model cache stays)
+	rm -rf .venv .venv-ep* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml

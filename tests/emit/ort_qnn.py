@@ -1,6 +1,6 @@
 """Run an ONNX model on ONNX Runtime's QNN provider, in a process of its own.
 
-python ort_qnn.py MODEL FOLDER              runs on FOLDER/<input>.npy, writes FOLDER/<output>.out.npy
+python ort_qnn.py MODEL FOLDER              runs on the arrays of FOLDER/in.npz, writes FOLDER/out.npz
 python ort_qnn.py MODEL FOLDER CONTEXT N    writes an EPContext model instead; N is 1 to embed the binary
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime as ort
 import onnxruntime_qnn as qnn
 
-NAME, TOO_OLD = "QNNExecutionProvider", 77
+NAME = "QNNExecutionProvider"
 
 
 def options(context: str, embed: str) -> ort.SessionOptions:
@@ -32,17 +32,13 @@ def options(context: str, embed: str) -> ort.SessionOptions:
 
 def main() -> None:
     model, folder, context, embed = (*sys.argv[1:], "", "")[:4]
-    try:
-        session = ort.InferenceSession(model, options(context, embed))
-    except Exception as error:
-        if "ort_version_supported" in f"{error} {error.__cause__}":
-            sys.exit(TOO_OLD)  # this wheel of the provider is for an earlier ONNX Runtime
-        raise
+    session = ort.InferenceSession(model, options(context, embed))
     if context:
         return
-    feeds = {i.name: np.load(Path(folder, f"{i.name}.npy")).reshape(i.shape) for i in session.get_inputs()}
-    for output, array in zip(session.get_outputs(), session.run(None, feeds), strict=True):
-        np.save(Path(folder, f"{output.name}.out.npy"), array)
+    given = np.load(Path(folder, "in.npz"))
+    feeds = {i.name: given[i.name].reshape(i.shape) for i in session.get_inputs()}
+    names = [output.name for output in session.get_outputs()]
+    np.savez(Path(folder, "out.npz"), **dict(zip(names, session.run(None, feeds), strict=True)))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from openqnn.errors import LibraryError
 from openqnn.qnn import abi
 from openqnn.qnn.library import WHEEL, find_library
 from openqnn.qnn.net import Array, Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
+from tests.providers import OURS, named
 
 Params = tuple[tuple[str, NetScalar | NetTensor], ...]
 
@@ -37,15 +39,25 @@ FOLDERS = "OPENQNN_TEST_LIBRARIES"
 
 
 def each_version(*libraries: str) -> pytest.MarkDecorator:
-    """Run a test with a `folder` of libraries: the installed ones, and those that the environment names."""
-    others = [Path(entry) for entry in os.environ.get(FOLDERS, "").split(os.pathsep) if entry]
-    cases = [pytest.param(folder, id=folder.parent.parent.parent.parent.name) for folder in others]
+    """Run a test with a `folder` of libraries: the installed ones, those of `tests.providers`, and those that
+    the environment names."""
+    others = [p for p in (*OURS, *named()) if p.id != _installed_version()]
+    cases = [pytest.param(p.folder or Path(), id=p.id, marks=p.marks) for p in others]
+    cases += [
+        pytest.param(Path(entry), id=entry)
+        for entry in os.environ.get(FOLDERS, "").split(os.pathsep)
+        if entry
+    ]
     if all(_installed(library) for library in libraries):
         cases.insert(0, pytest.param(find_library(libraries[0]).parent, id="installed"))
-    if not cases:
-        skipped = pytest.mark.skip(reason=f"no vendor libraries: pip install {WHEEL}")
-        cases = [pytest.param(Path(), marks=skipped, id="none")]
     return pytest.mark.parametrize("folder", cases)
+
+
+def _installed_version() -> str:
+    try:
+        return version("onnxruntime-qnn")
+    except PackageNotFoundError:
+        return ""
 
 
 def static(name: str, data: Array, dtype: int | None = None, quant: NetQuant | None = None) -> NetTensor:

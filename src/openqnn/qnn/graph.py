@@ -72,15 +72,17 @@ class Composer:
 
     def compose(self, *, validate: bool) -> Graph:
         """Add everything; with `validate` each node is put to the library first."""
-        for name in self._net.inputs:
-            self._named(name, "the graph's inputs")
-        for node in self._net.nodes:
+        net = self._net
+        made = {*net.inputs, *(name for node in net.nodes for name in node.outputs)}
+        for name in (*net.inputs, *net.outputs):
+            if name not in made:
+                raise BackendError(f"output '{name}' of graph '{net.name}' is produced by no node")
+            # Before the nodes: a context binary lists outputs in the order in which they were created.
+            self._named(name, f"graph '{net.name}'")
+        for node in net.nodes:
             self.add(node, validate=validate)
-        for name in self._net.outputs:
-            if name not in self._tensors:
-                raise BackendError(f"output '{name}' of graph '{self._net.name}' is produced by no node")
-        slots = [self._slots(names) for names in (self._net.inputs, self._net.outputs)]
-        return Graph(self._backend, self._net.name, self.handle, *slots, finalized=False)
+        slots = [self._slots(names) for names in (net.inputs, net.outputs)]
+        return Graph(self._backend, net.name, self.handle, *slots, finalized=False)
 
     def add(self, node: NetNode, *, validate: bool) -> None:
         config = self.config(node)
