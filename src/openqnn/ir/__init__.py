@@ -2,13 +2,16 @@
 
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Encoding
+from openqnn.ir.given import MODEL, Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
 
 __all__ = [
     "BUILTIN_PACKAGE",
+    "MODEL",
     "Array",
     "DType",
     "Encoding",
+    "Given",
     "Graph",
     "Node",
     "ParamValue",

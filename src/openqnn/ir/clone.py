@@ -24,4 +24,6 @@ def clone_graph(graph: Graph) -> Graph:
         made.add(Node(n.op, n.name, inputs, outputs, dict(n.params), n.source, n.package))
     made.outputs = [copy(v) for v in graph.outputs]
     made.ports = dict(graph.ports)
+    made.provenance = dict(graph.provenance)
+    made.given = dict(graph.given)
     return made

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from openqnn.errors import VerifyError
 from openqnn.ir.dtype import DType
 from openqnn.ir.encoding import Encoding
+from openqnn.ir.given import Given
 
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
@@ -127,13 +128,19 @@ class Port:
 
 class Graph:
     """Inputs, outputs and nodes in topological order. Edits are cheap: they take effect when `nodes` is next
-    read."""
+    read.
+
+    `given` has the encodings that came with a model in floating point, by the name of the tensor: passes that
+    give a tensor's name to another one with the same real numbers hand them on without knowing.
+    """
 
     def __init__(self, name: str = "graph") -> None:
         self.name = name
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self.ports: dict[str, Port] = {}
+        self.provenance: dict[str, str] = {}  # value name -> where the quantizer has its encoding from
+        self.given: dict[str, Given] = {}
         self._nodes: list[Node] = []
         self._before: dict[Node | None, list[Node]] = {}
         self._anchor: dict[Node, Node | None] = {}  # where each waiting node waits

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from openqnn.ir import Array, DType, Encoding, Graph, Node, Value
+from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
@@ -18,7 +18,6 @@ from openqnn.quant.plan import (
     FIXED,
     PRODUCT,
     SHARED,
-    Given,
     Group,
     Plan,
     is_real,
@@ -29,6 +28,7 @@ from openqnn.quant.ranges import choose, choose_rows
 from openqnn.quant.recipe import FLOAT, Method
 
 INT32_LARGEST = (1 << 31) - 1
+BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Apply:
     def _range(self, group: Group) -> tuple[Encoding, str]:
         if group.given is not None and group.given.encoding is not None:
             return group.given.encoding, group.given.source
-        if group.fixed is not None and len(group.origins) == 1:
+        if group.fixed is not None and group.has_fixed_range:
             low, high = group.fixed
             return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
         scheme = self.recipe.act
@@ -169,9 +169,12 @@ class Apply:
             return self._store(value, activation_type(width), found, DATA)
         bits = given.bitwidth if given is not None else self.recipe.weight_bw
         axis = channel_axis(node, value, operand) if self._by_channel(operand) else None
-        symmetric = self.recipe.param.symmetric or axis is not None or bits == 16
+        # Norms take scales of unsigned storage only, with any zero.
+        matrix = operand.channel_axis is not None
+        symmetric = matrix and (self.recipe.param.symmetric or axis is not None or bits == 16)
         if symmetric:
-            found = signed_encoding(self._bounds(value, axis, bits), bits, axis)
+            least = self._least_scale(node, axis)
+            found = signed_encoding(self._bounds(value, axis, bits), bits, axis, least)
         else:
             found = self._whole(value, bits, symmetric=False)
         return self._store(value, parameter_type(bits, symmetric), found, DATA)
@@ -191,6 +194,17 @@ class Apply:
         low, high = choose_rows(rows, scheme.method, bits, True, scheme.percentile)
         return np.maximum(-low, high)
 
+    def _least_scale(self, node: Node, axis: int | None) -> Array:
+        """What the scale of weights must be so that the bias, in input scale * weight scale, fits 32 bits.
+
+        Channels that pruning left with tiny weights and a bias need it: HTP clips their bias otherwise.
+        """
+        bias, x = node.inputs[2] if node.has(2) else None, node.x(0).encoding
+        if bias is None or bias.data is None or x is None or self.recipe.bias_bw != 32:
+            return np.zeros(1)
+        need = np.abs(bias.data.astype(np.float64)) / (x.scale[0] * BIAS_LARGEST)
+        return need if axis is not None else need.max(initial=0.0, keepdims=True)
+
     def _whole(self, value: Value, bits: int, symmetric: bool) -> Encoding:
         assert value.data is not None
         scheme = self.recipe.param
@@ -198,7 +212,7 @@ class Apply:
         return encoding(float(low[0]), float(high[0]), bits, symmetric=symmetric)
 
     def _bias(self, node: Node, value: Value) -> Value:
-        """HTP adds the bias to the products, so it has their scale; per channel where the weights have that."""
+        """HTP adds the bias to the products: it has their scale, by channel where the weights have that."""
         given = self.plan.given.get(value.name)
         if given is not None and given.encoding is not None:
             return self._store(value, _bias_type(given), given.encoding, given.source)

@@ -35,12 +35,14 @@ def encoding(
     return Encoding.per_tensor(scale, int(np.rint(low / scale)), bitwidth)
 
 
-def signed_encoding(bounds: NDArray[np.floating], bitwidth: int, axis: int | None) -> Encoding:
+def signed_encoding(
+    bounds: NDArray[np.floating], bitwidth: int, axis: int | None, least_scale: NDArray[np.floating]
+) -> Encoding:
     """The encoding of signed storage, symmetric around zero, for the largest magnitude of each channel."""
     largest = (1 << (bitwidth - 1)) - 1
     given = np.asarray(bounds, np.float64).reshape(-1)
     least = float(given.max(initial=0.0)) * LEAST_CHANNEL or MIN_RANGE / 2
-    scales = np.maximum(given, least) / largest
+    scales = np.maximum(np.maximum(given, least) / largest, least_scale)
     return Encoding(tuple(scales.tolist()), (0,) * len(scales), bitwidth, axis, symmetric=True)
 
 

@@ -1,8 +1,8 @@
 """What becomes of every tensor: which nodes compute in fixed point, how wide, and what shares a range.
 
 A node computes wholly in fixed point or wholly in floats. The width of a tensor is that of the node that
-makes it. Tensors share one encoding where an op only moves values about, and where a clipping op follows its only
-source: HTP then needs no second rounding.
+makes it. Tensors share one encoding where an op only moves values about, and where a clipping op is the only
+reader of its source: HTP then needs no second rounding.
 """
 
 from __future__ import annotations
@@ -11,24 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from openqnn.errors import UsageError
-from openqnn.ir import DType, Encoding, Graph, Node, Value
+from openqnn.ir import DType, Given, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.recipe import FLOAT, Recipe
 
-OVERRIDE, MODEL, CALIBRATION, FIXED, SHARED = "override", "model", "calibration", "fixed range", "shared"
+OVERRIDE, CALIBRATION, FIXED, SHARED = "override", "calibration", "fixed range", "shared"
 DATA, PRODUCT = "data", "input scale * weight scale"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a user or the model says about one tensor. Without an encoding only its width is said."""
-
-    source: str
-    bitwidth: int
-    floating: bool = False
-    encoding: Encoding | None = None
-    signed: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -41,6 +30,11 @@ class Group:
     symmetric: bool = False
     fixed: tuple[float, float] | None = None
     given: Given | None = None
+
+    @property
+    def has_fixed_range(self) -> bool:
+        """Whether the range is that of a function such as Softmax, so that nothing has to be seen."""
+        return self.fixed is not None and len(self.origins) == 1
 
 
 def operands(node: Node) -> Iterable[tuple[int, Value, Operand]]:
@@ -185,7 +179,7 @@ class Plan:
     def _describe(self, group: Group) -> None:
         for value in group.members:
             node = value.producer
-            if node is not None and carries(node) and any(self._group.get(v) is group for v in carries(node)):
+            if node is not None and carries(node) and all(self._group.get(v) is group for v in carries(node)):
                 continue
             if any(schema_of(u).clips and self._group.get(u.out) is group for u in value.users):
                 continue

@@ -1,0 +1,61 @@
+"""Forms whose fixed-point kernels on HTP are right, put in before ranges are measured.
+
+Each rule says what the library does with the other form, as measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from openqnn.ir import Graph, Node, Value
+from openqnn.ir.clone import clone_graph
+from openqnn.ir.verify import verify
+from openqnn.ops import Builder, infer_outputs
+from openqnn.passes.edit import alive, builder_at, supplant
+
+FixedRule: TypeAlias = Callable[[Node, Builder, int], "Value | None"]
+
+
+def matrix_layer(node: Node, b: Builder, width: int) -> Value | None:
+    """MatMul loses its bias where the weights have a scale for each channel; FullyConnected adds it right."""
+    weight = node.x(1)
+    stacked = any(d != 1 for d in weight.shape[:-2])
+    if weight.data is None or weight.rank < 2 or stacked:
+        return None
+    matrix = weight.data.reshape(weight.shape[-2:])
+    data = matrix if node.flag("transpose_in1") else np.ascontiguousarray(matrix.T)
+    turned = Value(weight.name, weight.dtype, tuple(data.shape), data=data)
+    x, bias = node.x(0), node.inputs[2] if node.has(2) else None
+    if node.flag("transpose_in0"):
+        x = b("Transpose", x, perm=(*range(x.rank - 2), x.rank - 1, x.rank - 2))
+    flat = x if x.rank == 2 else b("Reshape", x, shape=(x.size // x.shape[-1], x.shape[-1]))
+    y = b("FullyConnected", flat, turned, bias, keep_dims=False)
+    return y if node.out.rank == 2 else b("Reshape", y, shape=node.out.shape)
+
+
+def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
+    """At 16 bits the kernel gives wrong numbers; the same in three steps is right."""
+    if width != 16 or node.enum("operation") != "HARD_SIGMOID":
+        return None
+    x = node.x(0)
+    scaled = b("ElementWiseMultiply", x, b.const([node.float("alpha")], np.float32))
+    moved = b("ElementWiseAdd", scaled, b.const([node.float("beta")], np.float32))
+    return b("ReluMinMax", moved, min_value=0.0, max_value=1.0)
+
+
+RULES: Final[dict[str, FixedRule]] = {"MatMul": matrix_layer, "ElementWiseNeuron": hard_sigmoid}
+
+
+def prepare_fixed(graph: Graph, width: int) -> Graph:
+    """A graph that computes the same, ready to be quantized to activations of that width."""
+    made = clone_graph(graph)
+    for node in list(made.nodes):
+        rule = RULES.get(node.op)
+        new = rule(node, builder_at(made, node), width) if rule is not None and alive(node) else None
+        if new is not None:
+            supplant(made, node.out, new)
+    verify(made, infer_outputs, after="prepare_fixed")
+    return made

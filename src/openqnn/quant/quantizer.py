@@ -1,0 +1,79 @@
+"""From a graph in floating point to one in fixed point: one pass over the data, then any recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from openqnn.errors import UsageError
+from openqnn.ir import MODEL, Array, Given, Graph
+from openqnn.ir.clone import clone_graph
+from openqnn.quant.apply import Applied, Apply
+from openqnn.quant.calibrate import calibrate
+from openqnn.quant.observers import Statistics, Watch
+from openqnn.quant.plan import Group, Plan, is_real
+from openqnn.quant.recipe import FLOAT, Method, Recipe
+
+Samples = Iterable[Mapping[str, Array]]
+Progress = Callable[[int, "int | None"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A graph in floating point and what was seen of its tensors."""
+
+    graph: Graph
+    statistics: Mapping[str, Statistics]
+
+
+def measure(
+    graph: Graph, samples: Samples | None, recipe: Recipe, given: Mapping[str, Given],
+    *, threads: int = 0, progress: Progress | None = None,
+) -> Calibrated:  # fmt: skip
+    """One pass over the samples, for all that the recipe or a change of its widths will need."""
+    wanted = watched(graph, recipe, given)
+    if samples is None:
+        unknown = [group for group in Plan(clone_graph(graph), recipe, given).groups if _is_unknown(group)]
+        if unknown:
+            raise UsageError(
+                f"{len(unknown)} tensors have no encoding, and there is no data to find their ranges:"
+                f" '{unknown[0].members[0].name}' for one",
+                hint="give calibration data, or encodings for all tensors, or choose float_fallback",
+            )
+        return Calibrated(graph, {})
+    return Calibrated(graph, calibrate(graph, samples, wanted, threads=threads, progress=progress))
+
+
+def watched(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Watch]:
+    """The tensors to look at: those whose range decides for a group, and those that stay real."""
+    plan = Plan(clone_graph(graph), recipe, given)
+    how = Watch.EXTREMES if recipe.act.method is Method.MIN_MAX else Watch.EXTREMES | Watch.HISTOGRAM
+    names = [v.name for g in plan.groups if g.given is None for v in g.origins]
+    names += [v.name for v, width in plan.width.items() if width == FLOAT and is_real(v)]
+    return dict.fromkeys(names, how)
+
+
+def apply_recipe(calibrated: Calibrated, recipe: Recipe, given: Mapping[str, Given]) -> Applied:
+    """The graph in fixed point; the one in floating point is left as it is."""
+    return Apply(Plan(clone_graph(calibrated.graph), recipe, given), calibrated.statistics).run()
+
+
+def float_where_unknown(
+    graph: Graph, recipe: Recipe, given: Mapping[str, Given]
+) -> tuple[Recipe, dict[str, Given]]:
+    """Nodes whose results have no encoding stay in floating point, and so do such graph inputs."""
+    known, widths = dict(given), dict(recipe.widths)
+    while True:
+        plan = Plan(clone_graph(graph), replace(recipe, widths=widths), known)
+        unknown = [v for group in plan.groups if _is_unknown(group) for v in group.members]
+        if not unknown:
+            return replace(recipe, widths=widths), known
+        for value in unknown:
+            if value.producer is None:
+                known[value.name] = Given(MODEL, 32, floating=True)
+            else:
+                widths[value.producer.name] = FLOAT
+
+
+def _is_unknown(group: Group) -> bool:
+    return group.given is None and not group.has_fixed_range

@@ -1,0 +1,121 @@
+"""The Python API of the quantizer: `quantize` takes a model and data, and gives a graph in fixed point."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from openqnn.emit import lower
+from openqnn.errors import LibraryError, OpenQnnWarning, UnsupportedError, UsageError
+from openqnn.ir import Given, Graph
+from openqnn.passes.htp import legalise_htp
+from openqnn.passes.htp.fixed import prepare_fixed
+from openqnn.pipeline import open_graph
+from openqnn.qnn.library import find_library
+from openqnn.qnn.options import DeviceOptions
+from openqnn.qnn.soc import find_soc
+from openqnn.qnn.validate import Verdict, validate_net
+from openqnn.quant.apply import Applied
+from openqnn.quant.data import open_samples
+from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
+from openqnn.quant.recipe import FLOAT, Recipe
+
+HTP = "htp"
+ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
+
+
+def quantize(
+    model: Graph | str | os.PathLike[str],
+    data: Any = None,
+    *,
+    recipe: Recipe | None = None,
+    given: Mapping[str, Given] | None = None,
+    float_fallback: bool = False,
+    backend: str = HTP,
+    soc: str | int | None = None,
+    progress: Progress | None = None,
+    threads: int = 0,
+    **choices: Any,
+) -> Graph:
+    """The graph of a model with 8-bit (or other) integers inside; floats go in and come out of a Session.
+
+    `data` is an input list, a folder or file of arrays, an iterable of arrays or of dicts by input name, or
+    an object with `get_next()`. The choices are the fields of `openqnn.quant.recipe.Recipe`: act_bw=16,
+    weight_bw=4, per_channel=False... With `float_fallback` nothing is calibrated: nodes whose tensors have no
+    encoding stay in floating point. Nodes that the backend's library refuses in fixed point stay in floating
+    point too, with a warning.
+    """
+    chosen = recipe_of(recipe, choices)
+    if float_fallback and data is not None:
+        raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
+    prepared = prepared_for(model if isinstance(model, Graph) else open_graph(model), chosen, backend)
+    known = dict(given or {})
+    if float_fallback:
+        chosen, known = float_where_unknown(prepared, chosen, known)
+    samples = None if data is None else open_samples(prepared, data)
+    calibrated = measure(prepared, samples, chosen, known, threads=threads, progress=progress)
+    applied = accepted(calibrated, chosen, known, backend, soc)
+    applied.graph.provenance = applied.provenance
+    return applied.graph
+
+
+def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:
+    """The recipe with some fields changed; a name that is none of them is an error."""
+    try:
+        return replace(recipe or Recipe(), **choices)
+    except TypeError as error:
+        known = ", ".join(Recipe.__dataclass_fields__)
+        wrong = next((name for name in choices if name not in Recipe.__dataclass_fields__), str(error))
+        raise UsageError(f"the quantizer has no choice '{wrong}'", hint=f"it has {known}") from error
+
+
+def prepared_for(graph: Graph, recipe: Recipe, backend: str) -> Graph:
+    """The float graph in the forms that the backend computes right in fixed point."""
+    if backend != HTP:
+        return graph
+    return prepare_fixed(legalise_htp(graph), max([recipe.act_bw, *recipe.widths.values()]))
+
+
+def accepted(
+    calibrated: Calibrated, recipe: Recipe, given: Mapping[str, Given], backend: str, soc: str | int | None
+) -> Applied:
+    """The graph in fixed point as far as the library takes it: what it refuses is computed in floats."""
+    library = _library(backend)
+    for _ in range(ROUNDS):
+        applied = apply_recipe(calibrated, recipe, given)
+        refused = _refused(applied.graph, library, soc) if library else []
+        if not refused:
+            return applied
+        fallback = {node.node.name: FLOAT for node in refused}
+        _say(refused)
+        recipe = replace(recipe, widths={**recipe.widths, **fallback})
+    raise UnsupportedError("HTP refuses the graph in fixed point, whatever is left in floating point")
+
+
+def _library(backend: str) -> str:
+    """The library that is asked; none where it is not installed, and then nothing is checked."""
+    if backend != HTP:
+        return ""
+    try:
+        return os.fspath(find_library(backend))
+    except LibraryError:
+        return ""
+
+
+def _refused(graph: Graph, library: str, soc: str | int | None) -> list[Verdict]:
+    verdicts = validate_net(lower(graph), library, DeviceOptions(find_soc(soc).model))
+    return [verdict for verdict in verdicts if not verdict.ok]
+
+
+def _say(refused: Sequence[Verdict]) -> None:
+    for verdict in refused:
+        reason = verdict.reason.splitlines()[0]
+        warnings.warn(
+            f"{verdict.node.op} '{verdict.node.name}' stays in floating point, HTP refuses it otherwise:"
+            f" {reason}",
+            OpenQnnWarning,
+            stacklevel=4,
+        )
