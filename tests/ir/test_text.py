@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openqnn.errors import ModelError
-from openqnn.ir import DType, Encoding, Graph, Node, Port, Value
+from openqnn.ir import DType, Encoding, Given, Graph, Node, Port, Value
+from openqnn.ir.clone import clone_graph
 from openqnn.ir.text import parse_graph, print_graph
 
 # Whatever a model can call its tensors: ONNX names are UTF-8, so lone surrogates are left out.
@@ -34,6 +35,14 @@ def encodings(draw: st.DrawFn) -> Encoding | None:
         tuple(scale), tuple(offset), draw(st.sampled_from([4, 8, 16, 32])), axis, draw(st.booleans())
     )
     return draw(st.sampled_from([made, None]))
+
+
+@st.composite
+def givens(draw: st.DrawFn) -> Given:
+    first = draw(encodings())
+    also = draw(st.lists(encodings().filter(bool), max_size=2)) if first is not None else []
+    width, flags = draw(st.sampled_from([4, 8, 16, 32])), (draw(st.booleans()), draw(st.booleans()))
+    return Given(draw(NAMES), width, flags[0], first, flags[1], tuple(e for e in also if e is not None))
 
 
 def _array(draw: st.DrawFn, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
@@ -62,6 +71,7 @@ def graphs(draw: st.DrawFn) -> Graph:
         graph.add(Node(draw(WORDS), draw(NAMES), inputs, outputs, params, source, package))
         known += outputs
     graph.add_output(known[-1])
+    graph.given = draw(st.dictionaries(NAMES, givens(), max_size=2))
     return graph
 
 
@@ -95,6 +105,7 @@ def test_it_parses_back_equal(graph: Graph) -> None:
         )
         assert repr(ours.params) == repr(theirs.params), "repr tells 1 from 1.0 and True, and nan equals nan"
     assert graph.ports == parsed.ports
+    assert graph.given == parsed.given == clone_graph(graph).given
 
 
 def test_a_small_graph_reads_well() -> None:
@@ -105,6 +116,10 @@ def test_a_small_graph_reads_well() -> None:
     y = Value("/fc/y", DType.UFIXED_8, (1, 2), Encoding.per_tensor(0.5, -128))
     graph.add(Node("FullyConnected", "fc", [x, w, b, None], [y], {"keep_dims": False}, "onnx node /fc/Gemm"))
     graph.add_output(y)
+    graph.given = {
+        "a b": Given("model", 32, encoding=Encoding((0.5, 0.25), (0, 0), 32, 0, symmetric=True), signed=True),
+        "x": Given("override", 16, floating=True),
+    }
     assert str(graph).splitlines() == [
         'graph "tiny" {',
         "  input %x: float32[1,4] as float64[4]",
@@ -113,6 +128,9 @@ def test_a_small_graph_reads_well() -> None:
         '  %"/fc/y": ufixed8[1,2] <scale=[0.5] offset=[-128] bits=8 symmetric=false>'
         ' = FullyConnected(%x, %w, %"a b", _) keep_dims=false name "fc" @ "onnx node /fc/Gemm"',
         '  output %"/fc/y"',
+        '  given %"a b" bits=32 signed=true'
+        ' <scale=[0.5, 0.25] offset=[0, 0] bits=32 axis=0 symmetric=true> from "model"',
+        '  given %x bits=16 floating=true from "override"',
         "}",
     ]
 
@@ -142,6 +160,8 @@ GOOD = """graph "g" {
         ("= [1.0", "<scale=[0.0] offset=[0] bits=8 symmetric=false> = [1.0", "scales must be positive"),
         ("output %y\n}", "output %y\n", "line 5: expected word, found the end"),
         ("output %y", "output %y ???", "line 5"),
+        ("output %y", 'output %y\n  given %y from "model"', "the bits of what is given"),
+        ("output %y", "output %y\n  given %y bits=8 <scale=[1.0]>", "encoding"),
         ("[1.0, 2.0]", "[" * 5000, "nested too deep"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from openqnn.ir import DType, Encoding, dtype_of
+from openqnn.ir import DType, Encoding, Given, dtype_of
 
 SCALES = st.floats(1e-6, 1e3, allow_nan=False)
 FIXED = [d for d in DType if d.is_fixed]
@@ -88,3 +88,13 @@ def test_an_axis_follows_its_tensor(perm: list[int], axis: int) -> None:
 def test_encodings_that_mean_nothing_are_refused(scale, offset, axis, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Encoding(scale, offset, axis=axis)
+
+
+@given(SCALES, st.integers(-128, 127), st.sampled_from([4, 8, 16]))
+def test_unsigned_storage_stands_for_the_same_numbers(scale: float, zero: int, bits: int) -> None:
+    said = Given("model", bits, encoding=Encoding.per_tensor(scale, -zero, bits), signed=True)
+    stored, half = np.arange(-8, 8), 1 << (bits - 1)
+    moved = said.unsigned()
+    assert said.encoding is not None and moved.encoding is not None and not moved.signed
+    assert np.array_equal(moved.encoding.dequantize(stored + half), said.encoding.dequantize(stored))
+    assert moved.unsigned() == moved

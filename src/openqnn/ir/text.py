@@ -5,6 +5,7 @@
       const %w: float32[2,4] = data
       %y: float32[1,2] = FullyConnected(%x, %w, _) keep_dims=false name "fc" @ "onnx node /fc/Gemm"
       output %y
+      given %y bits=8 <scale=[0.1] offset=[0] bits=8 symmetric=false> from "model"
     }
 
 Constants of up to eight elements are printed; larger ones say `data` and are looked up by name when parsing.
@@ -22,6 +23,7 @@ import numpy as np
 from openqnn.errors import ModelError
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Encoding
+from openqnn.ir.given import Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
 
 INLINE_ELEMENTS = 8
@@ -46,6 +48,8 @@ def _lines(graph: Graph) -> Iterator[str]:
     yield from _constants(graph.outputs, seen)
     for value in graph.outputs:
         yield f"  output {_ref(value)}{_port(graph, value)}"
+    for name, said in graph.given.items():
+        yield f"  given {_quoted(name)} {_given(said)}"
     yield "}"
 
 
@@ -81,6 +85,12 @@ def _encoding(e: Encoding) -> str:
     return f"<{numbers} symmetric={_param(e.symmetric)}>"
 
 
+def _given(said: Given) -> str:
+    flags = "".join(f" {word}=true" for word in ("floating", "signed") if getattr(said, word))
+    encodings = "".join(f" {_encoding(e)}" for e in (said.encoding, *said.also) if e is not None)
+    return f"bits={said.bitwidth}{flags}{encodings} from {_string(said.source)}"
+
+
 def _port(graph: Graph, value: Value) -> str:
     """The outside view, printed where it differs from the value."""
     port = graph.ports.get(value.name)
@@ -90,7 +100,11 @@ def _port(graph: Graph, value: Value) -> str:
 
 
 def _ref(value: Value) -> str:
-    return "%" + (value.name if _PLAIN_NAME.fullmatch(value.name) else _string(value.name))
+    return _quoted(value.name)
+
+
+def _quoted(name: str) -> str:
+    return "%" + (name if _PLAIN_NAME.fullmatch(name) else _string(name))
 
 
 def _string(text: str) -> str:
@@ -180,6 +194,9 @@ class _Parser:
             graph.ports[value.name] = self.port(value)
         elif self.skip("word", "const"):
             self.constant(self.declared())
+        elif self.skip("word", "given"):
+            name = self.name()
+            graph.given[name] = self.given()
         else:
             graph.add(self.node())
 
@@ -222,12 +239,10 @@ class _Parser:
         node = Node(self.take("word"), outputs[0].name, self.operands(), outputs, package=package)
         while (
             self.next()[0] == "word"
-            and self.next()[1] not in ("name", "input", "output", "const")
+            and self.next()[1] not in ("name", "input", "output", "const", "given")
             and self.is_param()
         ):
-            key = self.take("word")
-            self.take("mark", "=")
-            node.params[key] = self.param()
+            node.params.update([self.setting()])
         if self.skip("word", "name"):
             node.name = self.string()
         if self.skip("mark", "@"):
@@ -280,13 +295,30 @@ class _Parser:
             raise ModelError(f"graph text: shape {list(dims)} has a negative dimension")
         return dtype, dims
 
+    def given(self) -> Given:
+        found: dict[str, Any] = {}
+        while self.next()[0] == "word" and self.next()[1] != "from":
+            found.update([self.setting()])
+        encodings: list[Encoding] = []
+        while self.next() == ("mark", "<"):
+            encodings.append(self.encoding())
+        self.take("word", "from")
+        bits, first = found.get("bits"), encodings[0] if encodings else None
+        if not isinstance(bits, int):
+            raise self.fail("the bits of what is given")
+        flags = bool(found.get("floating")), bool(found.get("signed"))
+        return Given(self.string(), bits, flags[0], first, flags[1], tuple(encodings[1:]))
+
+    def setting(self) -> tuple[str, ParamValue]:
+        key = self.take("word")
+        self.take("mark", "=")
+        return key, self.param()
+
     def encoding(self) -> Encoding:
         self.take("mark", "<")
         found: dict[str, Any] = {}
         while not self.skip("mark", ">"):
-            key = self.take("word")
-            self.take("mark", "=")
-            found[key] = self.param()
+            found.update([self.setting()])
         try:
             return Encoding(
                 found["scale"], found["offset"], found["bits"], found.get("axis"), found["symmetric"]
