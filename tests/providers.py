@@ -39,7 +39,7 @@ class Provider:
 
     @property
     def folder(self) -> Path | None:
-        """Where Qualcomm's libraries are; they are unpacked last, so the environment is whole if they are."""
+        """Where Qualcomm's libraries are."""
         return next(self.home.glob("lib/python3*/site-packages/onnxruntime_qnn"), None)
 
     @property
@@ -53,8 +53,13 @@ class Provider:
         reason = f"no onnxruntime-qnn {self.id} in {self.home.name}: run `make providers`"
         return () if self.folder is not None else (pytest.mark.skip(reason=reason),)
 
+    @property
+    def stamp(self) -> Path:
+        """Written last: an environment without it was broken off."""
+        return self.home / "installed"
+
     def make(self) -> None:
-        """Appears whole or not at all: it is made in place, because environments cannot be moved."""
+        """In place, because environments cannot be moved."""
         try:
             venv.create(self.home, with_pip=True, clear=True)
             command = [
@@ -67,6 +72,7 @@ class Provider:
                 "--no-compile",
             ]
             subprocess.run([*command, *self.packages], check=True, capture_output=True, text=True)
+            self.stamp.touch()
         except BaseException:
             shutil.rmtree(self.home, ignore_errors=True)
             raise
@@ -96,7 +102,7 @@ def each_provider() -> pytest.MarkDecorator:
 
 def main() -> int:
     for provider in OURS:
-        if provider.folder is not None:
+        if provider.stamp.exists():
             continue
         wanted = " and ".join(provider.packages[1:])
         print(f"installing {wanted} into {provider.home.name} ...", flush=True)
