@@ -8,7 +8,7 @@ from openqnn.errors import UnsupportedError
 from openqnn.ir import Graph, Node, Value
 from openqnn.ir.clone import clone_graph
 from openqnn.ir.verify import verify
-from openqnn.ops import infer_outputs
+from openqnn.ops import infer_outputs, schema_of
 from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.constants import fold_constants
 from openqnn.passes.edit import alive, builder_at, supplant
@@ -26,8 +26,11 @@ def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
     """A graph that computes the same and that HTP takes; UnsupportedError names every node that it cannot.
 
     Inputs and outputs keep their names and ports, but may have another type or shape: types that HTP has no
-    arithmetic for become int32 or float32, and more than five axes are merged.
+    arithmetic for become int32 or float32, and more than five axes are merged. A graph that computes in fixed
+    point stays as it is: it was brought into these forms before its ranges were measured.
     """
+    if _is_fixed(graph):
+        return clone_graph(graph)
     log = explain if explain is not None else Explain()
     made = clone_graph(graph)
     problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
@@ -45,6 +48,12 @@ def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
         raise _refused(list(problems.values()))
     verify(made, infer_outputs, after="legalise_htp")
     return made
+
+
+def _is_fixed(graph: Graph) -> bool:
+    """Whether nodes compute with stored integers, rather than only hold or move them."""
+    computing = (n for n in graph.nodes if not (schema_of(n).on_stored or schema_of(n).keeps_values))
+    return any(v.dtype.is_fixed for n in computing for v in n.outputs)
 
 
 def _problem(node: Node, e: Refusal) -> Problem:
