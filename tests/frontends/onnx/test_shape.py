@@ -128,3 +128,9 @@ def _raw(name: str, array: np.ndarray) -> object:
     from onnx import numpy_helper
 
     return numpy_helper.from_array(array, name)
+
+
+def test_a_constant_node_has_the_name_of_its_output() -> None:
+    """Encodings files name it so."""
+    body = "(float[2] x) => (float[2] y) { w = Constant<value = float[2] {1.0, 2.0}>()  y = Mul(x, w) }"
+    assert [v.name for v in check(parsed(body)).constants()] == ["w"]

@@ -59,7 +59,7 @@ def constant(
     found = [*(v for v in (value, dense) if v is not None), *floats, *integers]
     if len(found) != 1:
         t.refuse(f"a Constant has one value, this one has {len(found)}")
-    return t.constant(found[0])
+    return t.constant(found[0], t.builder.stem)
 
 
 def _dense(t: Translation, sparse: Any) -> Array:
