@@ -1,0 +1,285 @@
+"""The user's encodings: which tensor of the graph each entry of a file means, and what is wrong with it.
+
+An entry is found by the tensor's name in the source model, or by the name that QNN's files have for it. By
+channel means along the output channels of the op that reads the constant, wherever these lie in the graph.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from openqnn.errors import InputError, OpenQnnWarning
+from openqnn.formats.encodings import EncodingsFile, TensorEncoding
+from openqnn.ir import Encoding, Given, Graph, Node, Value
+from openqnn.ops.schema import Operand, Role
+from openqnn.qnn.net import qnn_name
+from openqnn.quant.encode import encoding
+from openqnn.quant.plan import OVERRIDE, Plan, is_real, is_weight, operands
+from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
+
+_SHOWN = 5
+_STEPS = 2.0  # a range may be off by rounding of its ends
+_CLIPPED, _EMPTY = 2.0, 8.0  # times that a constant's range may differ from its encoding's
+
+
+class Status(StrEnum):
+    """What is to be said of a tensor or an entry."""
+
+    IMPOSSIBLE = "impossible"  # the tensor cannot have this encoding
+    UNUSED = "unused"  # no such tensor
+    MERGED = "merged"  # a tensor of the source model that the graph does not have any more
+    DOUBTFUL = "doubtful"  # possible, but hardly what was meant
+    MISSING = "missing"  # a tensor that calibration has to find an encoding for
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    status: Status
+    tensor: str
+    detail: str
+    near: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"'{self.tensor}': {self.detail}"
+
+
+@dataclass(slots=True)
+class Matched:
+    """What a file says of the tensors of a graph, by their names, and what is to be said of the file."""
+
+    given: dict[str, Given] = field(default_factory=dict[str, Given])
+    findings: list[Finding] = field(default_factory=lambda: list[Finding]())
+
+    def of(self, status: Status) -> list[Finding]:
+        return [f for f in self.findings if f.status is status]
+
+
+def read_overrides(graph: Graph, file: EncodingsFile, path: str, source: Collection[str] = ()) -> Matched:
+    """The overrides of a graph; InputError if one is impossible or none fits, a warning of unknown names."""
+    found = match(graph, file, source)
+    impossible, unused = found.of(Status.IMPOSSIBLE), found.of(Status.UNUSED)
+    if impossible:
+        raise InputError(f"{path}: {_listed(impossible)}", hint=f"openqnn encodings MODEL --lint {path}")
+    if file.tensors and not found.given:
+        raise InputError(f"{path}: no entry is for a tensor of this model: {_listed(unused)}")
+    if unused:
+        warnings.warn(f"{path}: unused: {_listed(unused)}", OpenQnnWarning, stacklevel=2)
+    return found
+
+
+def _listed(findings: list[Finding]) -> str:
+    more = f"; and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
+    return "; ".join(map(str, findings[:_SHOWN])) + more
+
+
+def match(graph: Graph, file: EncodingsFile, source: Collection[str] = ()) -> Matched:
+    """Entries to tensors. `source` are all names of the source model: what it has, an entry may well name."""
+    values = {v.name: v for v in graph.values()}
+    by_qnn_name = _unique(values)
+    found = Matched()
+    for name, entry in file.tensors.items():
+        value = values.get(name) or by_qnn_name.get(qnn_name(name))
+        if value is None:
+            found.findings.append(_unknown(name, values, name in source))
+            continue
+        problem = _impossible(entry, value)
+        if problem:
+            found.findings.append(Finding(Status.IMPOSSIBLE, name, problem))
+            continue
+        found.given[value.name] = _given(entry, value)
+        doubt = _doubt(entry, value)
+        if doubt:
+            found.findings.append(Finding(Status.DOUBTFUL, name, doubt))
+    found.findings += _missing(graph, found.given)
+    return found
+
+
+def _unique(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Tensors by QNN's name for them, where that is no other's too."""
+    found: dict[str, list[Value]] = {}
+    for name, value in values.items():
+        found.setdefault(qnn_name(name), []).append(value)
+    return {name: members[0] for name, members in found.items() if len(members) == 1}
+
+
+def _unknown(name: str, values: Iterable[str], in_source: bool) -> Finding:
+    if in_source:
+        return Finding(Status.MERGED, name, "merged into another op by the conversion")
+    near = tuple(difflib.get_close_matches(name, values, 3, 0.7))
+    meant = f"; near: {', '.join(near)}" if near else ""
+    return Finding(Status.UNUSED, name, f"no such tensor{meant}", near)
+
+
+# -- what a tensor is ----------------------------------------------------------------------------------------
+
+
+def readers(value: Value) -> list[tuple[Node, Operand]]:
+    """The nodes that read a tensor, with the operand that it is to each."""
+    found: list[tuple[Node, Operand]] = []
+    for node in dict.fromkeys(value.users):
+        found += [(node, operand) for _, v, operand in operands(node) if v is value]
+    return found
+
+
+def channel_axis(value: Value) -> int | None:
+    """The axis of a constant that its output channels lie along; None where it has none."""
+    if not value.is_constant:
+        return None
+    for node, operand in readers(value):
+        if operand.channel_axis is not None:
+            axis = operand.channel_axis % value.rank
+            return axis - 1 if node.params.get("transpose_in1") else axis
+    return 0 if value.rank == 1 and _is_bias(value) else None
+
+
+def _is_bias(value: Value) -> bool:
+    return value.is_constant and any(operand.role is Role.BIAS for _, operand in readers(value))
+
+
+def _is_matrix(value: Value) -> bool:
+    """A constant whose stored integers are signed where its encoding is symmetric."""
+    return any(is_weight(value, o) and o.channel_axis is not None for _, o in readers(value))
+
+
+# -- judging -------------------------------------------------------------------------------------------------
+
+
+def _impossible(entry: TensorEncoding, value: Value) -> str:
+    if not is_real(value) and not value.dtype.is_fixed:
+        return f"is {value.dtype.label}: integers are not quantized"
+    if entry.is_float:
+        return ""
+    return _bad_width(entry, value) or _bad_channels(entry, value) or _bad_zero(entry, value)
+
+
+def _bad_width(entry: TensorEncoding, value: Value) -> str:
+    if _is_bias(value):
+        what, widths = "a bias", BIAS_WIDTHS
+    elif any(is_weight(value, operand) for _, operand in readers(value)):
+        what, widths = "a weight", WEIGHT_WIDTHS
+    else:
+        what, widths = "an activation", ACT_WIDTHS
+    if entry.bitwidth in widths:
+        return ""
+    user = value.producer or next(iter(value.users), None)
+    of = f" of {user.op}" if user is not None else ""
+    return f"{what}{of} cannot have {entry.bitwidth} bits, only {' or '.join(map(str, widths))}"
+
+
+def _bad_channels(entry: TensorEncoding, value: Value) -> str:
+    if entry.blocks is not None:
+        return "an encoding of blocks, which graphs do not have"
+    if entry.axis is None:
+        return ""
+    axis = channel_axis(value)
+    if not value.is_constant:
+        return f"{entry.channels} encodings by channel, which only constants have"
+    if axis is None:
+        ops = ", ".join(dict.fromkeys(node.op for node, _ in readers(value)))
+        return f"{entry.channels} encodings by channel, which {ops} does not take"
+    if entry.channels != value.shape[axis]:
+        return f"{entry.channels} encodings for {value.shape[axis]} output channels"
+    if entry.scales and not entry.centred:
+        return "encodings by channel must be symmetric"
+    expected = _source_axis(value)
+    if isinstance(entry.axis, int) and expected is not None and entry.axis % value.rank != expected:
+        return f"encodings along axis {entry.axis}; its output channels are along axis {expected}"
+    return ""
+
+
+def _source_axis(value: Value) -> int | None:
+    """The axis of a constant's output channels in an ONNX model, where only one is possible."""
+    layouts = {operand.onnx for _, operand in readers(value) if operand.channel_axis is not None}
+    layout = layouts.pop() if len(layouts) == 1 else ""
+    return layout.index("O") if "O" in layout else None
+
+
+def _bad_zero(entry: TensorEncoding, value: Value) -> str:
+    if any(o != round(o) for o in entry.offsets):
+        return "its zero lies between two integers, which QNN does not have"
+    if entry.bitwidth == 32 and entry.scales and not entry.centred:
+        return "32 bits are signed and have their zero in the middle"
+    return ""
+
+
+def _doubt(entry: TensorEncoding, value: Value) -> str:
+    if entry.scales and entry.low:
+        for (low, high), given in zip(entry.limits(), zip(entry.low, entry.high, strict=True), strict=True):
+            if max(abs(low - given[0]), abs(high - given[1])) > _STEPS * max(entry.scales):
+                said = f"[{low:.6g}, {high:.6g}] by scale and offset, [{given[0]:.6g}, {given[1]:.6g}] by min"
+                return f"{said} and max; scale and offset are used"
+    if value.data is None or not is_real(value) or not entry.limits() or _is_bias(value):
+        return ""
+    return _misfit(entry, value)
+
+
+def _misfit(entry: TensorEncoding, value: Value) -> str:
+    """A constant that its encoding clips or hardly fills: batch norms that were folded into it, perhaps."""
+    assert value.data is not None
+    axis = channel_axis(value) if entry.axis is not None else None
+    rows = value.data.reshape(1, -1) if axis is None else np.moveaxis(value.data, axis, 0)
+    largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1)
+    bounds = np.asarray([max(-low, high) for low, high in entry.limits()])
+    if (largest > _CLIPPED * bounds).any():
+        return f"the constant goes up to {largest.max():.6g}, its encoding to {bounds.max():.6g}"
+    if largest.max() * _EMPTY < bounds.max():
+        return f"the constant only goes up to {largest.max():.6g}, its encoding to {bounds.max():.6g}"
+    return ""
+
+
+def _missing(graph: Graph, given: Mapping[str, Given]) -> list[Finding]:
+    """Tensors that the quantizer wants a range for: not those that share another's encoding."""
+    plan = Plan(graph, Recipe(), given)
+    found: list[Finding] = []
+    for group in plan.groups:
+        if group.given is None and group.fixed is None:
+            origins = group.origins or group.members[:1]
+            found += [_lack(v.name, "its range will come from calibration data") for v in origins]
+    for node in graph.nodes:
+        if plan.node_width[node]:
+            weights = (v for _, v, o in operands(node) if is_weight(v, o) and is_real(v))
+            found += [_lack(v.name, "its range will come from its own data") for v in weights]
+    return [f for f in dict.fromkeys(found) if f.tensor not in given]
+
+
+def _lack(name: str, detail: str) -> Finding:
+    return Finding(Status.MISSING, name, detail)
+
+
+# -- from entries to encodings -------------------------------------------------------------------------------
+
+
+def _given(entry: TensorEncoding, value: Value) -> Given:
+    if entry.is_float:
+        return Given(OVERRIDE, entry.bitwidth, floating=True)
+    signed = _is_signed(entry, value)
+    return Given(OVERRIDE, entry.bitwidth, encoding=_encoding(entry, value, signed), signed=signed)
+
+
+def _is_signed(entry: TensorEncoding, value: Value) -> bool:
+    """Activations are stored from 0 on, as HTP wants them; symmetric weights and wide biases around it."""
+    if _is_bias(value):
+        return entry.bitwidth == 32 or entry.axis is not None
+    return _is_matrix(value) and (entry.axis is not None or (entry.symmetric and entry.centred))
+
+
+def _encoding(entry: TensorEncoding, value: Value, signed: bool) -> Encoding | None:
+    if not entry.limits():
+        return None
+    axis = channel_axis(value) if entry.axis is not None else None
+    scales, offsets = entry.scales, entry.unsigned_offsets
+    if not scales:
+        symmetric = entry.symmetric or signed
+        ranges = [encoding(a, b, entry.bitwidth, symmetric=symmetric) for a, b in entry.limits()]
+        scales, offsets = tuple(r.scale[0] for r in ranges), tuple(r.offset[0] for r in ranges)
+    if signed:
+        # A strict range has its zero one off and one integer fewer: the same numbers around zero.
+        offsets = (0,) * len(scales)
+    symmetric = signed or (entry.symmetric and entry.centred)
+    return Encoding(scales, tuple(int(o) for o in offsets), entry.bitwidth, axis, symmetric)
