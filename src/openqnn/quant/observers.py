@@ -1,0 +1,219 @@
+"""What is kept of a tensor while samples pass by: extremes, a histogram, extremes and means of its channels.
+
+Nothing here grows with the number of samples, and nothing depends on the order in which they come: bins are
+as wide as a power of two and start at zero, so that widening them only adds neighbours up.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from enum import Flag, auto
+from math import floor, frexp, gcd, inf, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openqnn.ir import Array
+
+BINS = 4096  # on either side of zero
+SAMPLE = 8192  # numbers of a large tensor that one sample adds to its histogram
+LEAST_EXPONENT = -120  # bins no narrower than 2^-120: whatever is below is zero to any encoding
+
+
+class Watch(Flag):
+    """What somebody wants to know about a tensor."""
+
+    EXTREMES = auto()
+    HISTOGRAM = auto()
+    CHANNELS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts in bins of equal width from `first` to `last`; `zeros` of the numbers are exactly zero.
+
+    For large tensors the counts are estimates from every so many-th number."""
+
+    counts: NDArray[np.int64]
+    first: float
+    last: float
+    zeros: int = 0
+
+    @property
+    def width(self) -> float:
+        return (self.last - self.first) / len(self.counts)
+
+    @property
+    def centers(self) -> NDArray[np.float64]:
+        return self.first + (np.arange(len(self.counts)) + 0.5) * self.width
+
+
+@dataclass(slots=True)
+class Statistics:
+    """All that was seen of a tensor. `low` and `high` are exact, over finite numbers; `nans` are the others.
+
+    Channels lie along the last axis of the value, in the graph's own layout.
+    """
+
+    low: float
+    high: float
+    count: int
+    nans: int = 0
+    histogram: Histogram | None = None
+    channel_low: Array | None = None
+    channel_high: Array | None = None
+    channel_mean: Array | None = None
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one sample says about a tensor, small enough to be handed from thread to thread."""
+
+    low: float
+    high: float
+    count: int
+    nans: int
+    channels: tuple[Array, Array, Array, Array] | None = None  # low, high, sum, count
+
+
+class Bins:
+    """A histogram around zero whose bins double in width when a number lies outside."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(2 * BINS, np.int64)
+        self.exponent = LEAST_EXPONENT
+        self.zeros = 0
+
+    def add(self, values: Array, low: float, high: float, weight: int) -> None:
+        """Counts float32 numbers between `low` and `high`; each stands for `weight` numbers.
+
+        Where not all numbers are given, the two extremes count once each: a sample seldom meets them.
+        """
+        bound = max(-low, high)
+        needed = max(frexp(bound / BINS)[1], LEAST_EXPONENT)
+        if needed > self.exponent:
+            self._widen(needed - self.exponent)
+        # Scaling by a power of two is exact, and so is the floor: the same number always meets the same bin.
+        scaled = values * np.float32(2.0**-self.exponent)
+        places = np.floor(scaled, out=scaled).astype(np.intp)
+        places += BINS
+        found = np.bincount(places, minlength=2 * BINS)
+        self.zeros += weight * (values.size - int(np.count_nonzero(values)))
+        if weight > 1:
+            found *= weight
+            for end in (low, high):
+                found[floor(end * 2.0**-self.exponent) + BINS] += 1
+        self.counts += found
+
+    def _widen(self, doublings: int) -> None:
+        self.exponent += doublings
+        if not self.counts.any():
+            return
+        merged = 1 << min(doublings, BINS.bit_length() - 1)
+        sums = self.counts.reshape(-1, merged).sum(axis=1)
+        half = len(sums) // 2
+        self.counts = np.zeros_like(self.counts)
+        self.counts[BINS - half : BINS + half] = sums
+
+    def histogram(self, low: float, high: float) -> Histogram:
+        """The bins from the one that holds `low` to the one that holds `high`."""
+        width = 2.0**self.exponent
+        first, last = floor(low / width), floor(high / width) + 1
+        return Histogram(
+            self.counts[BINS + first : BINS + last].copy(), first * width, last * width, self.zeros
+        )
+
+
+class Observer:
+    """Watches one tensor. `look` may run in any thread; `add` takes what it found, in sample order."""
+
+    def __init__(self, watch: Watch, shape: tuple[int, ...], axis: int | None = None) -> None:
+        """`shape` is that of the arrays to come, `axis` the one of their channels (None: the last)."""
+        self._size = prod(shape)
+        self._bins = Bins() if Watch.HISTOGRAM in watch else None
+        self._lock = threading.Lock()
+        self._view = _channel_view(shape, axis) if Watch.CHANNELS in watch else None
+        self._step = _step(self._size)
+        self._low, self._high, self._count, self._nans = inf, -inf, 0, 0
+        self._channels: tuple[Array, Array, Array, Array] | None = None
+
+    def look(self, array: Array, turn: int) -> Seen:
+        """What sample number `turn` says; the histogram takes its share at once."""
+        if array.dtype != np.float32:
+            array = array.astype(np.float32)
+        flat = array.reshape(-1)
+        low, high = float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))
+        nans = 0
+        if not (np.isfinite(low) and np.isfinite(high)):
+            finite = flat[np.isfinite(flat)]
+            nans = flat.size - finite.size
+            low, high = float(finite.min(initial=inf)), float(finite.max(initial=-inf))
+        if self._bins is not None and nans < flat.size:
+            self._bin(flat, turn, low, high, bool(nans))
+        channels = None if self._view is None else _by_channel(flat.reshape(self._view), bool(nans))
+        return Seen(low, high, flat.size - nans, nans, channels)
+
+    def _bin(self, flat: Array, turn: int, low: float, high: float, mixed: bool) -> None:
+        picked = flat[turn % self._step :: self._step]
+        if mixed:
+            picked = picked[np.isfinite(picked)]
+        assert self._bins is not None
+        with self._lock:
+            self._bins.add(picked, low, high, self._step)
+
+    def add(self, seen: Seen) -> None:
+        self._low, self._high = min(self._low, seen.low), max(self._high, seen.high)
+        self._count += seen.count
+        self._nans += seen.nans
+        if seen.channels is None:
+            return
+        if self._channels is None:
+            self._channels = seen.channels
+            return
+        low, high, total, count = self._channels
+        np.minimum(low, seen.channels[0], out=low)
+        np.maximum(high, seen.channels[1], out=high)
+        total += seen.channels[2]
+        count += seen.channels[3]
+
+    def statistics(self) -> Statistics:
+        """A tensor without a single finite number has the range of nothing, 0 to 0."""
+        low, high = (self._low, self._high) if self._count else (0.0, 0.0)
+        found = Statistics(low, high, self._count, self._nans)
+        if self._bins is not None:
+            found.histogram = self._bins.histogram(low, high)
+        if self._channels is not None:
+            least, most, total, count = self._channels
+            empty = count == 0
+            found.channel_low, found.channel_high = np.where(empty, 0, least), np.where(empty, 0, most)
+            found.channel_mean = total / np.maximum(count, 1)
+        return found
+
+
+def _step(size: int) -> int:
+    """Every how many-th number is picked. Prime to the size, so that no row or channel is left out."""
+    step = max(1, size // SAMPLE)
+    while gcd(step, size) > 1:
+        step += 1
+    return step
+
+
+def _channel_view(shape: tuple[int, ...], axis: int | None) -> tuple[int, int, int]:
+    """The shape as what is before, at and behind the axis of the channels."""
+    if not shape:
+        return 1, 1, 1
+    at = len(shape) - 1 if axis is None else axis
+    return prod(shape[:at]), shape[at], prod(shape[at + 1 :])
+
+
+def _by_channel(blocks: Array, mixed: bool) -> tuple[Array, Array, Array, Array]:
+    """Low, high, sum and count of [before, channel, behind], of the finite numbers."""
+    if not mixed:
+        count = np.full(blocks.shape[1], blocks.shape[0] * blocks.shape[2], np.int64)
+        low, high = blocks.min(axis=2).min(axis=0), blocks.max(axis=2).max(axis=0)
+        return low, high, blocks.sum(axis=2).sum(axis=0, dtype=np.float64), count
+    good = np.isfinite(blocks)
+    low = blocks.min(axis=(0, 2), initial=inf, where=good)
+    high = blocks.max(axis=(0, 2), initial=-inf, where=good)
+    return low, high, blocks.sum(axis=(0, 2), dtype=np.float64, where=good), good.sum(axis=(0, 2))

@@ -1,0 +1,285 @@
+"""From what was seen of a tensor to the range that its encoding should cover.
+
+Noise is counted as the literature does: a number inside the range is off by up to half a step, evenly spread,
+so that its square is step^2 / 12 on average; a number outside is off by its distance to the range. Zero is
+always exact, and so are the many zeros behind a Relu. Every range covers zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openqnn.ir import Array
+from openqnn.quant.observers import Histogram, Statistics
+from openqnn.quant.recipe import Method
+
+Floats = NDArray[np.float64]
+
+SEARCHED_WIDTH = 8  # wider numbers have steps so fine that clipping never pays: there the extremes are right
+CLIPPING = (
+    3.0  # how much worse than rounding `sqnr` takes clipping to be, since it hits the same numbers each time
+)
+LEAST_SHARE = 1 / 64  # of the extremes: the smallest range that a search tries
+GRID = 24  # ends that a search tries on each side, first over the whole range and then around the best
+ENTROPY_GRID = 64
+TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
+ROW_GRID = 12
+LEAST_ROW = 0.25  # of the extremes: fewer ends than for activations, each of which costs a rounding
+CHUNK = 1 << 20  # numbers of a weight that are rounded at a time
+
+
+def choose(
+    seen: Statistics, method: Method, bitwidth: int, symmetric: bool, percentile: float = 99.99
+) -> tuple[float, float]:
+    """The range for a tensor of activations."""
+    low, high = _extremes(seen.low, seen.high, symmetric)
+    if high <= low or method is Method.MIN_MAX:
+        return low, high
+    if method is Method.ADJUSTED:
+        return (low, high) if symmetric else _expanded(low, high, (1 << bitwidth) - 1)
+    if seen.histogram is None:
+        raise ValueError(f"{method} needs a histogram")
+    if method is Method.PERCENTILE:
+        return _percentile(seen.histogram, low, high, symmetric, percentile)
+    if bitwidth > SEARCHED_WIDTH:
+        return low, high
+    if method is Method.ENTROPY:
+        return _entropy(seen.histogram, low, high, 1 << bitwidth)
+    weight = CLIPPING if method is Method.SQNR else 1.0
+    return _least_noise(Moments(seen.histogram), low, high, bitwidth, symmetric, weight)
+
+
+def _extremes(low: float, high: float, symmetric: bool) -> tuple[float, float]:
+    low, high = min(low, 0.0), max(high, 0.0)
+    if symmetric:
+        bound = max(-low, high)
+        return -bound, bound
+    return low, high
+
+
+def _expanded(low: float, high: float, steps: int) -> tuple[float, float]:
+    """The least range that has zero on one of its steps and still holds both extremes: rounding the place of
+    zero shifts a range, which then loses up to half a step at one end."""
+    place = -low * steps / (high - low)
+    least, most = int(low < 0), steps - int(high > 0)
+    places = np.clip([np.floor(place), np.ceil(place)], least, most)
+    scales = np.maximum(-low / np.maximum(places, 1), high / np.maximum(steps - places, 1))
+    best = int(np.argmin(scales))
+    scale, zero = float(scales[best]), float(places[best])
+    return min(-zero * scale, low), max((steps - zero) * scale, high)
+
+
+def _percentile(
+    histogram: Histogram, low: float, high: float, symmetric: bool, percentile: float
+) -> tuple[float, float]:
+    """The range that leaves out as much on either side; zero stays in."""
+    edges = np.linspace(histogram.first, histogram.last, len(histogram.counts) + 1)
+    total = np.concatenate([[0.0], np.cumsum(histogram.counts)])
+    share = percentile / 100 * total[-1]
+    if symmetric:
+        return _symmetric_percentile(edges, total, high, share)
+    # seen from its own side each, so that a stretch without numbers ends both bounds where the numbers do
+    top = float(np.interp(share, total, edges))
+    bottom = float(-np.interp(share, (total[-1] - total)[::-1], -edges[::-1]))
+    return min(max(low, bottom), 0.0), max(min(high, top), 0.0)
+
+
+def _symmetric_percentile(edges: Floats, total: Floats, high: float, share: float) -> tuple[float, float]:
+    bounds = np.linspace(0.0, high, len(edges))
+    inside = np.interp(bounds, edges, total) - np.interp(-bounds, edges, total)
+    bound = min(float(np.interp(share, inside, bounds)), high)
+    return -bound, bound
+
+
+# -- least noise ---------------------------------------------------------------------------------------------
+
+
+class Moments:
+    """Running sums over a histogram, from which the noise of any range follows without another look at it."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        x, n = histogram.centers, histogram.counts.astype(np.float64)
+        self.edges = np.linspace(histogram.first, histogram.last, len(n) + 1)
+        self.sums = np.concatenate([np.zeros((3, 1)), np.cumsum([n, n * x, n * x * x], axis=1)], axis=1)
+        self.zeros = histogram.zeros
+
+    def below(self, ends: Floats) -> Floats:
+        """Count, sum and sum of squares of what lies below each end."""
+        return np.stack([np.interp(ends, self.edges, s) for s in self.sums])
+
+    def noise(self, low: Floats, high: Floats, steps: int, clipping: float) -> Floats:
+        """The noise of each range low[i]..high[j]."""
+        left, right = self.below(low), self.sums[:, -1:] - self.below(high)
+        under = left[2] - 2 * low * left[1] + low**2 * left[0]
+        over = right[2] - 2 * high * right[1] + high**2 * right[0]
+        inside = self.sums[0, -1] - self.zeros - left[0][:, None] - right[0][None, :]
+        step = (high[None, :] - low[:, None]) / steps
+        outside = np.maximum(under, 0)[:, None] + np.maximum(over, 0)[None, :]
+        return np.maximum(inside, 0) * step**2 / 12 + clipping * outside
+
+
+def _least_noise(
+    moments: Moments, low: float, high: float, bitwidth: int, symmetric: bool, clipping: float
+) -> tuple[float, float]:
+    steps = (1 << bitwidth) - (2 if symmetric else 1)
+    if symmetric:
+        found = _zoom(lambda b: np.diagonal(moments.noise(-b, b, steps, clipping)), high)
+        return -found, found
+    spans = [(LEAST_SHARE, 1.0), (LEAST_SHARE, 1.0)]
+    best = (low, high)
+    for _ in range(2):
+        lows, highs = _ends(low, spans[0]), _ends(high, spans[1])
+        noise = moments.noise(lows, highs, steps, clipping)
+        i, j = np.unravel_index(_first_least(noise), noise.shape)
+        best = float(lows[i]), float(highs[j])
+        spans = [_around(best[0], low, spans[0]), _around(best[1], high, spans[1])]
+    return best
+
+
+def _ends(extreme: float, span: tuple[float, float]) -> Floats:
+    """Ends to try, the widest first; zero has nothing to try."""
+    return extreme * np.linspace(span[1], span[0], GRID) if extreme else np.zeros(1)
+
+
+def _around(best: float, extreme: float, span: tuple[float, float]) -> tuple[float, float]:
+    share, reach = (best / extreme if extreme else 1.0), (span[1] - span[0]) / (GRID - 1)
+    return max(share - reach, LEAST_SHARE), min(share + reach, 1.0)
+
+
+def _first_least(noise: Floats) -> int:
+    """The least, and of equals the widest range."""
+    return int(np.argmin(noise))
+
+
+def _zoom(noise: Callable[[Floats], Floats], extreme: float) -> float:
+    """The end between nothing and the extreme with the least noise."""
+    span, best = (LEAST_SHARE, 1.0), extreme
+    for _ in range(2):
+        ends = _ends(extreme, span)
+        best = float(ends[_first_least(noise(ends))])
+        span = _around(best, extreme, span)
+    return best
+
+
+# -- entropy -------------------------------------------------------------------------------------------------
+
+
+def _entropy(histogram: Histogram, low: float, high: float, levels: int) -> tuple[float, float]:
+    """The range whose rounded distribution tells least less than the real one (Kullback-Leibler)."""
+    counts = _without_zeros(histogram)
+    least = min(
+        1.0, 2 * levels * histogram.width / (high - low)
+    )  # two bins are the least that a level can merge
+    shares = np.linspace(1.0, max(least, LEAST_SHARE), ENTROPY_GRID)
+    place = lambda end: np.rint((end * shares - histogram.first) / histogram.width).astype(np.intp)
+    first, last = (np.clip(place(end), 0, len(counts)) for end in (low, high))
+    best = shares[int(np.argmin(_divergence(counts, first, last, levels)))]
+    return float(low * best), float(high * best)
+
+
+def _without_zeros(histogram: Histogram) -> Floats:
+    """Zeros are exact in any range: left in, the spike that they make would hide all else."""
+    counts = histogram.counts.astype(np.float64)
+    at = int(-histogram.first / histogram.width)
+    if 0 <= at < len(counts):
+        counts[at] -= min(histogram.zeros, counts[at])
+    return counts
+
+
+def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp], levels: int) -> Floats:
+    """For each range of bins: the information that is lost when what is outside goes to its ends, and what is
+    inside is known by level only.
+
+    A level spreads its sum over its filled bins alike, so that all follows from running sums at its borders.
+    """
+    running = lambda x: np.concatenate([[0.0], np.cumsum(x)])
+    mass, filled, own = running(counts), running(counts > 0), running(_xlogx(counts))
+    borders = first[:, None] + np.arange(levels + 1) * (last - first)[:, None] // levels
+    sums, bins = np.diff(mass[borders]), np.diff(filled[borders])
+    logs = np.log(np.maximum(sums, TINY) / np.maximum(bins, 1.0))
+    inside = mass[last] - mass[first]
+    told = own[last] - own[first] - (sums * logs).sum(axis=1)
+    for bin_, level, tail in ((first, 0, mass[first]), (last - 1, -1, mass[-1] - mass[last])):
+        held = counts[np.clip(bin_, 0, len(counts) - 1)]
+        told += _xlogx(held + tail) - _xlogx(held) - tail * logs[:, level]
+    total = max(float(mass[-1]), TINY)
+    return told / total + np.log(np.maximum(inside, TINY) / total)
+
+
+def _xlogx(x: Floats) -> Floats:
+    return x * np.log(np.maximum(x, TINY))
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+def choose_rows(
+    rows: Array, method: Method, bitwidth: int, symmetric: bool, percentile: float = 99.99
+) -> tuple[Floats, Floats]:
+    """The range of each row of a two-dimensional array, for parameters with an encoding per row."""
+    if not np.isfinite(rows.sum(dtype=np.float64)):
+        rows = np.where(np.isfinite(rows), rows, 0)
+    lows = np.minimum(rows.min(axis=1), 0).astype(np.float64)
+    highs = np.maximum(rows.max(axis=1), 0).astype(np.float64)
+    if symmetric:
+        highs = np.maximum(-lows, highs)
+        lows = -highs
+    if method is Method.MIN_MAX or (bitwidth > SEARCHED_WIDTH and method is not Method.PERCENTILE):
+        return lows, highs
+    if method in (Method.MSE, Method.SQNR):
+        weight = CLIPPING if method is Method.SQNR else 1.0
+        return _least_noise_rows(rows, lows, highs, bitwidth, symmetric, weight)
+    found = [choose(_statistics(row), method, bitwidth, symmetric, percentile) for row in np.asarray(rows)]
+    return np.array([f[0] for f in found]), np.array([f[1] for f in found])
+
+
+def _statistics(row: Array) -> Statistics:
+    """A row as if it had been observed."""
+    low, high = float(row.min()), float(row.max())
+    first, last = min(low, 0.0), max(high, 0.0)
+    counts, edges = np.histogram(row, bins=4096, range=(first, last if last > first else first + 1.0))
+    zeros = int(row.size - np.count_nonzero(row))
+    return Statistics(low, high, row.size, 0, Histogram(counts, float(edges[0]), float(edges[-1]), zeros))
+
+
+def _least_noise_rows(
+    rows: Array, lows: Floats, highs: Floats, bitwidth: int, symmetric: bool, clipping: float
+) -> tuple[Floats, Floats]:
+    """Shrinks the range of each row to the share with the least noise, by rounding for real."""
+    share = np.ones(len(rows))
+    at_once = max(1, CHUNK // max(1, rows.shape[1]))
+    steps = (1 << bitwidth) - (2 if symmetric else 1)
+    for start in range(0, len(rows), at_once):
+        part = slice(start, start + at_once)
+        share[part] = _row_shares(
+            np.asarray(rows[part], np.float32), lows[part], highs[part], steps, clipping
+        )
+    return lows * share, highs * share
+
+
+def _row_shares(rows: Array, lows: Floats, highs: Floats, steps: int, clipping: float) -> Floats:
+    best = np.ones(len(rows))
+    least = _row_noise(rows, lows, highs, steps, clipping)
+    reach = (1 - LEAST_ROW) / ROW_GRID
+    for shares in (1 - reach * np.arange(1, ROW_GRID + 1), reach * np.linspace(-0.8, 0.8, 9)):
+        around = best.copy() if shares[0] < 0 else np.zeros(len(rows))
+        for share in shares:
+            tried = np.minimum(around + share, 1.0)
+            noise = _row_noise(rows, lows * tried, highs * tried, steps, clipping)
+            better = noise < least
+            best, least = np.where(better, tried, best), np.where(better, noise, least)
+    return best
+
+
+def _row_noise(rows: Array, lows: Floats, highs: Floats, steps: int, clipping: float) -> Floats:
+    scale = np.maximum((highs - lows) / steps, 1e-30)
+    zero = np.rint(lows / scale).astype(np.float32)[:, None]
+    stored = rows * (1 / scale).astype(np.float32)[:, None]
+    rounded = np.clip(np.rint(stored), zero, zero + np.float32(steps))
+    error = (stored - rounded) ** 2
+    if clipping != 1.0:
+        error *= np.where((stored < zero - 0.5) | (stored > zero + (steps + 0.5)), np.float32(clipping), 1)
+    return error.sum(axis=1, dtype=np.float64) * scale**2
