@@ -1,4 +1,4 @@
-"""python -m benchmarks [speed] [convert] [net_run] [--json FILE]"""
+"""python -m benchmarks [speed] [convert] [net_run] [context] [--json FILE]"""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import convert, net_run, speed
+from benchmarks import context, convert, net_run, speed
 from benchmarks.report import machine
 
-PARTS = {"speed": speed.measure, "convert": convert.measure, "net_run": net_run.measure}
+PARTS = {
+    "speed": speed.measure,
+    "convert": convert.measure,
+    "net_run": net_run.measure,
+    "context": context.measure,
+}
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What our own code adds to the library's time: per inference in net-run, per context in the generator."""
+"""What our own code adds to the library's time for each inference of net-run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 import openqnn
 from benchmarks.report import Section, Verdict
-from openqnn.compiler import Profiling, Source, Target, Wanted, compile_job, is_htp, net_of, resolved, run_job
+from openqnn.compiler import Profiling, Source, Target, Wanted, is_htp, net_of, resolved, run_job
 from openqnn.formats.input_list import read_input_list
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
@@ -20,9 +20,7 @@ from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 
 RUNS = (("mnist_conv", "cpu", 300), ("mtcnn_onet", "cpu", 100), ("mnist_conv", "htp", 50))
-CONTEXTS = (("effword_fp32", "htp"),)
 SHARE, LEAST = 0.05, 200e-6  # of graphExecute's time, or seconds: whichever is larger
-CONTEXT_RATIO = 1.10
 
 
 def measure() -> Section:
@@ -39,19 +37,6 @@ def measure() -> Section:
                 f"net-run, {model} on {library}, share of what is allowed",
                 ours / allowed,
                 1.0,
-                at_least=False,
-            )
-        )
-    for model, library in CONTEXTS:
-        inside, whole = _compile(model, library)
-        section.rows.append(
-            (f"{model}, context", library, _us(inside), _us(whole - inside), _us(0.1 * inside))
-        )
-        section.verdicts.append(
-            Verdict(
-                f"context of {model}, whole time by the library's",
-                whole / inside,
-                CONTEXT_RATIO,
                 at_least=False,
             )
         )
@@ -79,15 +64,6 @@ def _run(model: str, library: str, count: int) -> GraphRun:
             lines.append(f"{name}:={file}")
         Path(folder, "list.txt").write_text(f"{' '.join(lines)}\n" * count, encoding="utf-8")
         settings = RunSettings((read_input_list(Path(folder, "list.txt")),))
-        job = (Source((net,)), target, settings, Wanted(), Profiling())
+        job = (Source(nets=(net,)), target, settings, Wanted(), Profiling())
         with unfinished(Path(folder, "out")) as results:
             return guarded(run_job, *job, str(results), True, name=library)[0]
-
-
-def _compile(model: str, library: str) -> tuple[float, float]:
-    """Seconds of finalize and serialise, and of the whole job from records to file, both in one run."""
-    _, net, target = _prepared(model, library)
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder, "c.bin"))
-        made = guarded(compile_job, Source((net,)), target, Wanted(), Profiling(), file, "", name=library)
-        return sum(made.seconds.values()), made.total

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import openqnn
-from openqnn.errors import ModelError, UsageError
-from openqnn.qnn.net import qnn_name
+from openqnn.compiler import Source, compile_source, resolved
+from openqnn.errors import BackendError, ModelError, UsageError
+from openqnn.qnn import abi
+from openqnn.qnn.net import Net, NetScalar, qnn_name
+from openqnn.qnn.options import DeviceOptions
+from openqnn.runtime.vendor import Target
 from tests.cli.running import converted
+from tests.cli.tool import environment
+from tests.models.fetch import model_path
 from tests.models.samples import sample_inputs
-from tests.qnn.nets import needs_cpu, needs_htp
+from tests.qnn.nets import needs_cpu, needs_htp, u32, unary
 
 
 @pytest.mark.parametrize(
@@ -41,6 +49,54 @@ def test_the_soc_is_chosen(tmp_path: Path) -> None:
     assert openqnn.compile(graph).info.soc_model == 57
     openqnn.compile(graph).save(tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").stat().st_size > 50_000
+
+
+FORKED = """
+import sys, warnings
+import openqnn
+from openqnn.qnn.child import can_fork
+from tests.models.fetch import model_path
+warnings.simplefilter("error")
+graph = openqnn.convert(model_path("mnist_conv"))
+assert can_fork()
+made = openqnn.compile(graph, sys.argv[1])
+assert made.seconds["graphFinalize"] > 0
+made.save(sys.argv[2])
+"""
+
+
+@needs_htp
+def test_a_copy_of_the_process_and_a_new_one_compile_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process with threads is not copied; in a clean one, the child is a copy of it."""
+    subprocess.run([sys.executable, "-c", FORKED, "htp", tmp_path / "f.bin"], env=environment(), check=True)
+    monkeypatch.setattr("openqnn.compiler.can_fork", lambda: False)
+    monkeypatch.setattr("openqnn.runtime.guard.can_fork", lambda: False)
+    graph = openqnn.convert(model_path("mnist_conv"))
+    openqnn.compile(graph, "htp").save(tmp_path / "s.bin")
+    assert (tmp_path / "f.bin").read_bytes() == (tmp_path / "s.bin").read_bytes()
+
+
+@needs_htp
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        (unary("NoSuchOp", (2, 3)), "OP_PACKAGE_NOT_FOUND"),
+        # HTP adds these and compiles them without a word, unless it is asked about each node before.
+        (unary("Relu", (2, 3), to=(2, 4)), "mismatching dimension at index 1"),
+        (unary("Transpose", (2, 3), (u32("perm", [0, 5]),), to=(3, 2)), "incorrect Value 5"),
+        (unary("Softmax", (2, 3), (("bogus", NetScalar(abi.FLOAT_32, 1.0)),)), "number of found Parameters"),
+        (unary("ReduceSum", (2, 3), (("keep_dims", NetScalar(abi.BOOL_8, False)),), to=(2,)), "SIGSEGV"),
+    ],
+)
+def test_a_node_that_makes_no_sense_is_named(net: Net, words: str, tmp_path: Path) -> None:
+    target = Target(resolved("htp"), DeviceOptions(57))
+    with pytest.raises(BackendError) as caught:
+        compile_source(Source(nets=(net,)), target, file=str(tmp_path / "c.bin"))
+    assert f"{net.nodes[0].op} 'first' (onnx node /first)" in caught.value.message
+    assert words in caught.value.message
+    assert not list(tmp_path.iterdir())
 
 
 @needs_cpu

@@ -5,9 +5,9 @@ The jobs run where a crash of a library does no harm, see `openqnn.runtime.guard
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from openqnn.errors import InputError, ModelError, UsageError
 from openqnn.formats.files import replacing
 from openqnn.ir import Graph, Port
 from openqnn.qnn.backend import Backend
+from openqnn.qnn.child import can_fork
 from openqnn.qnn.dlc import read_dlc
 from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.isolated import Worker
@@ -26,18 +27,21 @@ from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions, GraphOptions
+from openqnn.qnn.packing import contiguous
 from openqnn.qnn.profile import Level
 from openqnn.qnn.remote import describe_context, run_context
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
-from openqnn.runtime.guard import Reporter, guarded
+from openqnn.qnn.worker import Reporter
+from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
 from openqnn.runtime.vendor import (
     Meter,
     Target,
     VendorModel,
     every_tensor,
+    open_backend,
     read_binary,
     system_beside,
     with_outputs,
@@ -48,8 +52,9 @@ HTP_LIBRARY = "libQnnHtp"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where graphs come from: records, files that hold graphs, or a context binary. `files` may be mixed."""
+    """Where graphs come from: graphs, their records, files that hold them, or a context binary."""
 
+    graphs: tuple[Graph, ...] = ()
     nets: tuple[Net, ...] = ()
     files: tuple[str, ...] = ()
     binary: str = ""
@@ -82,12 +87,12 @@ class Profiling:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a compilation made: `size` in bytes, `seconds` of finalize and serialise, `total` of the job."""
+    """What a compilation made: `size` in bytes, and the seconds in each function of the library."""
 
     graphs: tuple[str, ...]
     size: int
     seconds: Mapping[str, float]
-    total: float
+    info: ContextInfo | None = None
 
 
 def is_htp(library: str) -> bool:
@@ -105,7 +110,7 @@ def net_of(graph: Graph, library: str) -> Net:
 
 def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:
     """The source's graphs as records that suit the library."""
-    nets = list(source.nets)
+    nets = [*(net_of(graph, library) for graph in source.graphs), *source.nets]
     for path in source.files:
         nets += [_suited(net, library) for net in read_nets(path, reporter, source.prefix)]
     names = [net.name for net in nets]
@@ -175,6 +180,7 @@ def run_job(
     with VendorModel(
         target, nets, source.binary, meter=profiling.meter(), progress=reporter.step, mapped=mapped
     ) as model:
+        reporter.opened()
         return run_graphs(model, settings, Path(folder), reporter)
 
 
@@ -187,20 +193,64 @@ def compile_job(
     folder: str,
     reporter: Reporter,
 ) -> Compiled:
-    """Compile a source into one context and write it to a file ("" writes none)."""
-    start = time.perf_counter()
-    nets = _with_wanted(nets_of(source, target.library, reporter), wanted)
-    with VendorModel(target, nets, meter=profiling.meter(), progress=reporter.step) as model:
-        blob = model.binary() if file else None
-        if blob is not None:
-            info = context_info(blob, system_beside(target.library))
-            check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
-            with replacing(file) as out:
-                out.write(blob.data)
-        if model.meter.active and folder:
-            write_profile(model, Path(folder), "qnn-context-binary-generator")
-        size = 0 if blob is None else int(blob.nbytes)
-        return Compiled(tuple(model.graphs), size, model.seconds, time.perf_counter() - start)
+    """Compile a source into one context and write it to a file ("" writes none).
+
+    The library gets ready in a thread while the graphs are. Nothing is freed at the end: the process that
+    this runs in is done with its answer.
+    """
+    with ThreadPoolExecutor(1) as aside:
+        opening = aside.submit(open_backend, target, reporter.step, warm=True)
+        nets = [_packed(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
+        backend = opening.result()
+    model = VendorModel(target, nets, meter=profiling.meter(), progress=reporter.step, backend=backend)
+    blob = model.binary() if file else None
+    info = None
+    if blob is not None:
+        info = context_info(blob, system_beside(target.library))
+        check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
+        reporter.step(f"write {file}")
+        with replacing(file) as out:
+            out.write(blob.data)
+    if model.meter.active and folder:
+        write_profile(model, Path(folder), "qnn-context-binary-generator")
+    size = 0 if blob is None else int(blob.nbytes)
+    return Compiled(tuple(model.graphs), size, dict(backend.api.seconds), info)
+
+
+def _packed(net: Net) -> Net:
+    """The net with its weights in the order that the library reads."""
+    tensors = {
+        name: tensor if tensor.data is None else replace(tensor, data=contiguous(tensor.data))
+        for name, tensor in net.tensors.items()
+    }
+    return replace(net, tensors=tensors)
+
+
+def for_child(source: Source, library: str) -> Source:
+    """What a job can be given: records travel to another process, and graphs only to a copy of this one."""
+    if can_fork():
+        return source
+    nets = tuple(net_of(graph, library) for graph in source.graphs)
+    return replace(source, graphs=(), nets=(*nets, *source.nets))
+
+
+def compile_source(
+    source: Source,
+    target: Target,
+    wanted: Wanted | None = None,
+    profiling: Profiling | None = None,
+    *,
+    file: str = "",
+    folder: str = "",
+    timeout: float | None = None,
+    log: Callable[[str], None] | None = None,
+) -> Compiled:
+    """Compile in a child process, into a file where one is named."""
+    return guarded(
+        compile_job, for_child(source, target.library), target, wanted or Wanted(), profiling or Profiling(),
+        file, folder,
+        name=Path(target.library).name, timeout=timeout, log=log,
+    )  # fmt: skip
 
 
 def info_job(path: str, reporter: Reporter) -> ContextInfo:
@@ -243,6 +293,8 @@ class CompiledContext:
 
     blob: Array
     info: ContextInfo
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The time that the library took, by its functions."""
 
     @property
     def graphs(self) -> tuple[str, ...]:
@@ -257,8 +309,8 @@ class CompiledContext:
             file.write(self.blob.data)
 
 
-def compile_nets(
-    nets: Sequence[Net], library: str, soc: str | int | None = None, timeout: float | None = None
+def compile_graphs(
+    graphs: Sequence[Graph], library: str, soc: str | int | None = None, timeout: float | None = None
 ) -> CompiledContext:
     """Compile in a child process. HTP compiles for SM8650 unless another SoC is named."""
     path = resolved(library)
@@ -267,12 +319,10 @@ def compile_nets(
     target = Target(path, DeviceOptions(find_soc(soc).model) if is_htp(path) else None)
     with TemporaryDirectory(prefix="openqnn-") as folder:
         file = str(Path(folder, "context.bin"))
-        guarded(
-            compile_job, Source(tuple(nets)), target, Wanted(), Profiling(), file, "",
-            name=Path(path).name, timeout=timeout,
-        )  # fmt: skip
-        info = guarded(info_job, file, name="libQnnSystem.so", timeout=timeout)
-        return CompiledContext(read_binary(file, mapped=False), info)
+        made = compile_source(Source(tuple(graphs)), target, file=file, timeout=timeout)
+        assert made.info is not None
+        # Mapped memory outlives the name of the file.
+        return CompiledContext(read_binary(file), made.info, made.seconds)
 
 
 class ContextExecutable:

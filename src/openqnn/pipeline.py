@@ -257,11 +257,11 @@ def compile(
     timeout: float | None = None,
 ) -> CompiledContext:
     """Compile a graph, or a file that holds one, for a vendor library; `.save("x.bin")` writes the result."""
-    from openqnn.compiler import compile_nets, net_of, resolved
+    from openqnn.compiler import compile_graphs, resolved
 
     library = resolved(os.fspath(backend))
     opened = graph if isinstance(graph, Graph) else open_graph(graph)
-    return compile_nets([net_of(opened, library)], library, soc, timeout)
+    return compile_graphs([opened], library, soc, timeout)
 
 
 def _graph(source: Graph | str | os.PathLike[str]) -> Graph:

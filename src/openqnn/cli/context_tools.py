@@ -15,7 +15,7 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import Compiled, Profiling, Wanted, compile_job, info_job
+from openqnn.compiler import Compiled, Source, Wanted, compile_source, info_job
 from openqnn.errors import OutputError, UsageError
 from openqnn.formats.files import replacing
 from openqnn.options.context_tools import (
@@ -52,11 +52,11 @@ def run_generator(arguments: Namespace) -> int:
     _make(folder)
     name = output.binary_file
     file = folder / (name if name.endswith(".bin") else f"{name}.bin") if name else None
-    found = source(model.model, model.dlc_path, model.model_prefix, made.target.library)
+    found = source(model.model, model.dlc_path, model.model_prefix)
     wanted = Wanted(dict(output.set_output_tensors), output.enable_intermediate_outputs)
-    compiled: Compiled = guarded(
-        compile_job, found, made.target, wanted, measured, str(file or ""), str(folder),
-        name=Path(made.target.library).name, log=show_log if tooling.log_level else None,
+    compiled = compile_source(
+        found, made.target, wanted, measured,
+        file=str(file or ""), folder=str(folder), log=show_log if tooling.log_level else None,
     )  # fmt: skip
     _tell(compiled, file)
     return 0
@@ -80,25 +80,21 @@ def _make(folder: Path) -> None:
 
 def run_compile(arguments: Namespace) -> int:
     """openqnn compile."""
-    from openqnn.compiler import Source, net_of
     from openqnn.pipeline import open_graph
 
     given, options = read_options(arguments, SourceOptions), read_options(arguments, CompileOptions)
     made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
     target = Path(options.output or Path(given.model).with_suffix(".bin").name)
     if Path(given.model).suffix in (".so", ".dlc"):
-        found = source([given.model], [], "QnnModel", made.target.library)
+        found = source([given.model], [], "QnnModel")
     else:
         graph = open_graph(
             given.model, input_shapes=dict(given.input_shapes), dims=dict(given.dims), batch=given.batch
         )
-        found = Source((net_of(graph, made.target.library),))
+        found = Source((graph,))
     binary = target if target.suffix != ".onnx" else target.with_name(f".{target.stem}.bin")
     try:
-        compiled: Compiled = guarded(
-            compile_job, found, made.target, Wanted(), Profiling(), str(binary), "",
-            name=Path(made.target.library).name,
-        )  # fmt: skip
+        compiled = compile_source(found, made.target, file=str(binary))
         if target.suffix == ".onnx":
             _wrap(binary, target, embed=not options.external)
     finally:

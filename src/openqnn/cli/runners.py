@@ -17,7 +17,7 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import Source, Wanted, run_job
+from openqnn.compiler import Source, Wanted, for_child, run_job
 from openqnn.errors import UsageError
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.options.field import read_options
@@ -58,14 +58,13 @@ def run_net_run(arguments: Namespace) -> int:
     settings = _settings(lists, inputs, outputs, execution, profile, made.config)
     measured = profiling(profile.profiling_level, profile.profiling_option, made.target.library)
     wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))
-    until = None
-    if model.retrieve_context:
-        until = (execution.retrieve_context_timeout or LOADING, "execute")
-    with unfinished(Path(outputs.output_dir)) as folder, _opened(model, made.target.library) as found:
+    opening = (execution.retrieve_context_timeout or LOADING) if model.retrieve_context else None
+    with unfinished(Path(outputs.output_dir)) as folder, _opened(model) as found:
         runs = guarded(
-            run_job, found, made.target, settings, wanted, measured, str(folder), True,
+            run_job, for_child(found, made.target.library), made.target, settings, wanted, measured,
+            str(folder), True,
             name=Path(made.target.library).name, timeout=execution.timeout, note=lambda t: say(f"note: {t}"),
-            log=show_log if tooling.log_level else None, until=until,
+            log=show_log if tooling.log_level else None, opening=opening,
         )  # fmt: skip
     _tell(runs, outputs.output_dir)
     return 0
@@ -128,9 +127,9 @@ def _settings(
 
 
 @contextmanager
-def _opened(model: NetRunModel, library: str) -> Generator[Source]:
+def _opened(model: NetRunModel) -> Generator[Source]:
     if not model.retrieve_context:
-        yield source(model.model, model.dlc_path, model.model_prefix, library)
+        yield source(model.model, model.dlc_path, model.model_prefix)
         return
     with opened_binary(model.retrieve_context) as binary:
         yield Source(binary=binary)

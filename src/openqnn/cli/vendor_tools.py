@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from openqnn.compiler import Profiling, Source, is_htp, net_of, resolved
+from openqnn.compiler import Profiling, Source, is_htp, resolved
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.library import find_library
 from openqnn.qnn.options import ContextOptions, DeviceOptions
@@ -83,9 +83,9 @@ def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) 
     return DeviceOptions(found.model)
 
 
-def source(models: Sequence[str], dlcs: Sequence[str], prefix: str, library: str) -> Source:
+def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:
     """Models of every kind: what needs a library to be read is left to the child process."""
-    nets, files = [], list[str]()
+    graphs, files = [], list[str]()
     for name in models:
         if Path(name).name == MODEL_DLC:
             if not dlcs:
@@ -98,11 +98,11 @@ def source(models: Sequence[str], dlcs: Sequence[str], prefix: str, library: str
         else:
             from openqnn.pipeline import open_graph
 
-            nets.append(net_of(open_graph(name), library))
+            graphs.append(open_graph(name))
     for name in dlcs:
         if not Path(name).is_file():
             raise ModelError(f"{name}: no such file")
-    return Source(tuple(nets), (*files, *dlcs), prefix=prefix)
+    return Source(tuple(graphs), files=(*files, *dlcs), prefix=prefix)
 
 
 @contextmanager

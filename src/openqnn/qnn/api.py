@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes as c
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -112,6 +113,8 @@ class Table:
         self._addresses = dict(zip(entries, addresses, strict=True))
         self._signatures = signatures
         self._functions: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+        """The time spent in each entry that was called by `call`."""
 
     def has(self, name: str) -> bool:
         """Whether the library offers the function at all."""
@@ -134,9 +137,13 @@ class Table:
     def call(self, name: str, *arguments: Any, subject: str = "") -> None:
         """Call an entry; on failure raise an error that starts with `subject`, the node or tensor at hand."""
         function = self.function(name)
-        mark = self.log.mark()
-        with self.quiet():
+        mark, start = self.log.mark(), time.perf_counter()
+        if self._capture:
+            with captured_output(self.printed):
+                code = function(*arguments)
+        else:
             code = function(*arguments)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
         if code:
             raise self.failure(name, code, subject, mark)
 

@@ -40,7 +40,7 @@ class _Redirection:
             return self._take_down() if self._depth == 0 else ""
 
     def _put_up(self) -> None:
-        _flush()
+        flush()
         if self._file is None:
             self._file = scratch_file()
         for stream in _STREAMS:
@@ -51,7 +51,7 @@ class _Redirection:
             os.dup2(self._file, stream)
 
     def _take_down(self) -> str:
-        _flush()
+        flush()
         for stream, saved in self._saved.items():
             os.dup2(saved, stream)
             os.close(saved)
@@ -95,7 +95,7 @@ def read(file: int) -> str:
     return os.pread(file, size, 0).decode(errors="replace") if size else ""
 
 
-def _flush() -> None:
+def flush() -> None:
     """Empty Python's and C's buffers, so that each text goes where it was meant to go."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:  # pyright: ignore[reportUnnecessaryComparison]

@@ -7,30 +7,24 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing.connection import Connection
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from openqnn.errors import BackendError, UsageError
-from openqnn.qnn import capture
+from openqnn.errors import UsageError
+from openqnn.qnn import tasks
+from openqnn.qnn.child import Child, DiedIdleError
 from openqnn.qnn.library import find_library
-from openqnn.qnn.messages import Answer, Done, Failed, Job, Partial, Step
+from openqnn.qnn.messages import Done, Failed, Task
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions
 
 DEFAULT_TIMEOUT = 60.0
-_LAST_WORDS = 8
 
 Name: TypeAlias = str | PathLike[str]
 
@@ -48,7 +42,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._child: _Child | None = None
+        self._child: Child | None = None
         self._folder: Path | None = None
 
     def __enter__(self) -> Self:
@@ -105,7 +99,7 @@ class Worker:
         task: str,
         library: Name,
         timeout: float = DEFAULT_TIMEOUT,
-        on_partial: Callable[[Any], None] | None = None,
+        hear: Callable[[Any], None] | None = None,
         **arguments: Any,
     ) -> Any:
         """A function of `openqnn.qnn.tasks` in the child; `openqnn.qnn.remote` has them with their types."""
@@ -113,32 +107,35 @@ class Worker:
         if self._folder not in (None, path.parent):
             self.close()  # libraries of two versions get in each other's way
         self._folder = path.parent
-        return self._submit(Job(task, path.name, {**arguments, "library": str(path)}), timeout, on_partial)
+        job = Task(getattr(tasks, task), (), {**arguments, "library": str(path)})
+        return self._submit(job, path.name, timeout, hear)
 
     def close(self) -> None:
         """End the child; the next graph would start another."""
         with self._lock:
             self._end_child()
 
-    def _submit(self, job: Job, timeout: float, on_partial: Callable[[Any], None] | None) -> Any:
+    def _submit(self, task: Task, name: str, timeout: float, hear: Callable[[Any], None] | None) -> Any:
         with self._lock:
             try:
-                answer = self._ask(job, timeout, on_partial or _ignore)
-            except BaseException:  # an interrupt also leaves the child in the middle of a job
+                answer = self._ask(task, name, timeout, hear)
+            except BaseException:  # an interrupt also leaves the child in the middle of a task
                 self._end_child()
                 raise
         if isinstance(answer, Failed):
-            raise answer.kind(answer.message, hint=answer.hint)
+            raise answer.error
         return answer.value
 
-    def _ask(self, job: Job, timeout: float, on_partial: Callable[[Any], None]) -> Done | Failed:
+    def _ask(
+        self, task: Task, name: str, timeout: float, hear: Callable[[Any], None] | None
+    ) -> Done | Failed:
         if self._child is not None:
             try:
-                return self._child.answer(job, timeout, on_partial)
-            except _DiedIdleError:
+                return self._child.ask(task, name, timeout, hear)
+            except DiedIdleError:
                 self._end_child()
-        self._child = _Child()
-        return self._child.answer(job, timeout, on_partial)
+        self._child = Child()
+        return self._child.ask(task, name, timeout, hear)
 
     def _end_child(self) -> None:
         child, self._child = self._child, None
@@ -180,95 +177,9 @@ def shared_worker() -> Worker:
     return worker
 
 
-class _DiedIdleError(Exception):
-    """The child was gone before it got the job, so the job is not to blame."""
-
-
-class _Child:
-    """One process, from its start to its end."""
-
-    def __init__(self) -> None:
-        self._output = capture.scratch_file()
-        ours, theirs = socket.socketpair()
-        self._connection = Connection(ours.detach())
-        with theirs:
-            self._process = self._start(theirs.fileno())
-        self._has_served = False
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def answer(self, job: Job, timeout: float, on_partial: Callable[[Any], None]) -> Done | Failed:
-        """Hand over a job and wait; a child that dies or stays silent makes an error."""
-        step = ""
-        deadline = time.monotonic() + timeout
-        capture.empty(self._output)
-        try:
-            self._connection.send(job)
-            while self._connection.poll(max(0.0, deadline - time.monotonic())):
-                message: Answer = self._connection.recv()
-                if isinstance(message, Step):
-                    step = message.text
-                elif isinstance(message, Partial):
-                    on_partial(message.value)
-                else:
-                    self._has_served = True
-                    return message
-        except (EOFError, ConnectionError):
-            if self._has_served and not step:
-                raise _DiedIdleError from None
-            raise self._crash(job, step) from None
-        last = f"last step: {step or 'start'}{self._last_words()}"
-        raise BackendError(
-            f"{job.subject} gave no answer in {timeout:g} s; {last}",
-            hint="allow more time, or check the node's parameters: some combinations make the library hang",
-        )
-
-    def end(self) -> None:
-        """Stop the process, at work or not; it holds nothing that would need an orderly exit."""
-        self._connection.close()
-        self._process.kill()
-        self._process.wait()
-        os.close(self._output)
-
-    def _start(self, theirs: int) -> subprocess.Popen[bytes]:
-        # The child must find this very package, however the parent came to find it.
-        home = str(Path(__file__).parents[2])
-        paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-        return subprocess.Popen(
-            [sys.executable, "-m", "openqnn.qnn.worker", str(theirs), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            pass_fds=(theirs,),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        )
-
-    def _crash(self, job: Job, step: str) -> BackendError:
-        end = _describe_exit(self._process.wait())
-        return BackendError(
-            f"{job.subject} crashed ({end}); last step: {step or 'start'}{self._last_words()}",
-            hint="check the node's inputs and parameters: the library does not survive some combinations",
-        )
-
-    def _last_words(self) -> str:
-        lines = capture.read(self._output).splitlines()
-        return "".join(f"\n  log: {line}" for line in lines[-_LAST_WORDS:] if line.strip())
+if hasattr(os, "register_at_fork"):  # a copy of this process must not speak with the original's child
+    os.register_at_fork(after_in_child=lambda: shared_worker.cache_clear())
 
 
 def _device(soc: int | None) -> DeviceOptions | None:
     return None if soc is None else DeviceOptions(soc)
-
-
-def _ignore(value: Any) -> None:
-    del value
-
-
-def _describe_exit(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

@@ -38,6 +38,7 @@ class Library:
         return self.path.name
 
 
+_dlopen = ctypes.CDLL(None).dlopen
 _loaded: dict[Path, Library] = {}
 _lock = threading.Lock()
 
@@ -65,9 +66,16 @@ def load_library(name: str | os.PathLike[str]) -> Library:
         return _loaded[path]
 
 
+def any_loaded() -> bool:
+    """Whether this process has a vendor's library in it."""
+    return bool(_loaded)
+
+
 def _open(path: Path) -> ctypes.CDLL:
     try:
         with captured_output(deque()):
+            # Other threads go on meanwhile, which ctypes' own loading would not let them do.
+            _dlopen(os.fsencode(path), os.RTLD_NOW)
             return ctypes.CDLL(str(path))
     except OSError as error:
         hint = "the library needs Linux of this machine's architecture with glibc 2.35 or later"

@@ -7,11 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from openqnn.errors import BackendError
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
+from openqnn.qnn.packing import contiguous
 
 HtpRecord: TypeAlias = tuple[int, int, int]
 """An option of HTP's and its value in up to two words."""
@@ -162,7 +161,7 @@ def static_data(tensor: NetTensor, data: Array) -> Array:
         raise BackendError(
             f"tensor '{tensor.name}' is {what}: {expected} bytes, but its data has {data.nbytes}"
         )
-    return np.ascontiguousarray(data)
+    return contiguous(data)
 
 
 def _param(name: str, value: abi.Tensor | abi.Scalar) -> abi.Param:

@@ -1,10 +1,11 @@
-"""What `openqnn.qnn.isolated` and its worker process say to each other.
+"""What a process and the child that works for it say to each other.
 
 A module of its own, since records of the module that Python runs as `__main__` would not unpickle elsewhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -12,26 +13,24 @@ from openqnn.errors import OpenQnnError
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A function of `openqnn.qnn.tasks` and its arguments; `subject` is whom a crash is put down to."""
+class Task:
+    """A function and its arguments; it gets a `Reporter` as `reporter` too."""
 
-    task: str
-    subject: str
-    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What the library is about to do."""
-
-    text: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    named: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
-    """A part of the answer that is worth having even if the rest never comes."""
+class Word:
+    """A part of the answer, or a line for the user: worth having even if the rest never comes."""
 
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The libraries are ready: what may take long from now on is the user's own work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error to be raised in the parent; its class, message and hint."""
+    """An error to be raised in the parent."""
 
-    kind: type[OpenQnnError]
-    message: str
-    hint: str
+    error: OpenQnnError
 
 
-Answer: TypeAlias = Step | Partial | Done | Failed
+Answer: TypeAlias = Word | Opened | Done | Failed

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,14 +24,7 @@ from openqnn.qnn.profile import Level, Profile, ProfileEvent
 from openqnn.qnn.saver import save_nets
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
-
-
-@dataclass(frozen=True, slots=True)
-class Reporter:
-    """Tells the parent of each step before it is taken, and of parts of the answer."""
-
-    step: Callable[[str], None]
-    partial: Callable[[Any], None]
+from openqnn.qnn.worker import Reporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +163,9 @@ def validate_nodes(
             try:
                 composer.validate(node, composer.config(node))
             except BackendError as error:
-                reporter.partial((index, error.message))
+                reporter.tell((index, error.message))
             else:
-                reporter.partial((index, ""))
+                reporter.tell((index, ""))
 
 
 def _map(path: str) -> Array:

@@ -20,8 +20,8 @@ from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
 from openqnn.qnn.queue import ExecutionQueue
+from openqnn.qnn.worker import Reporter
 from openqnn.runtime.feed import Feed, is_native
-from openqnn.runtime.guard import Reporter
 from openqnn.runtime.results import Results
 from openqnn.runtime.vendor import VendorModel, multiplied, now, system_beside
 
@@ -189,7 +189,7 @@ class _GraphLoop:
         clock = time.perf_counter
         for turn in self._turns():
             self._feed.fill(turn, binding.inputs)
-            self._reporter.often(f"execute graph '{self._graph.name}', inference {self._done}")
+            self._reporter.step(f"execute graph '{self._graph.name}', inference {self._done}")
             start = clock()
             execute()
             self._inside += clock() - start
@@ -224,14 +224,14 @@ class _GraphLoop:
                     idle.append(self._finish(waiting))
                 binding = idle.popleft()
                 self._feed.fill(turn, binding.inputs)
-                self._reporter.often(f"execute graph '{self._graph.name}', inference {self._done}")
+                self._reporter.step(f"execute graph '{self._graph.name}', inference {self._done}")
                 waiting.append((turn, binding, queue.submit(binding)))
             while waiting:
                 self._finish(waiting)
             self._asynchronous = bool(queue.native)
         if not self._asynchronous:
             library = self._model.backend.api.library.name
-            self._reporter.note(
+            self._reporter.tell(
                 f"{library} has no asynchronous execution on this machine: a queue of ours of depth {depth} "
                 f"ran graph '{self._graph.name}'"
             )

@@ -19,7 +19,7 @@ from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend, Progress
 from openqnn.qnn.binding import Slot
 from openqnn.qnn.context import Context
-from openqnn.qnn.graph import Graph
+from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net, TensorKind
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
@@ -80,7 +80,10 @@ def now() -> int:
 
 
 class VendorModel:
-    """A backend, one context on it, and the graphs in the context, ready to run. A context manager."""
+    """A backend, one context on it, and the graphs in the context, ready to run. A context manager.
+
+    `backend` is one that was opened before.
+    """
 
     def __init__(
         self,
@@ -90,21 +93,14 @@ class VendorModel:
         *,
         meter: Meter | None = None,
         progress: Progress | None = None,
-        capture: bool = False,
         mapped: bool = True,
+        backend: Backend | None = None,
     ) -> None:
         self.meter, self._handles = meter or Meter(), ExitStack()
         self.arena = Arena()
-        self.seconds: dict[str, float] = {}
-        """What the library itself took: finalize, serialise, load."""
         with ExitStack() as on_failure:
             on_failure.push(self._handles)
-            self.backend = self._handles.enter_context(
-                Backend(target.library, target.device, capture=capture, log_level=target.log_level,
-                        progress=progress)
-            )  # fmt: skip
-            if not capture:  # a process of its own: what the library says goes where a crash leaves it
-                self.backend.api.log.echo = sys.stderr.fileno()
+            self.backend = self._handles.enter_context(backend or open_backend(target, progress))
             self.context = self._load(target, binary, mapped) if binary else self._compose(target, nets)
             on_failure.pop_all()
 
@@ -125,10 +121,7 @@ class VendorModel:
 
     def binary(self) -> Array:
         """The compiled context as bytes."""
-        start = time.perf_counter()
-        made = self.context.binary()
-        self.seconds["serialise"] = time.perf_counter() - start
-        return made
+        return self.context.binary()
 
     def _compose(self, target: Target, nets: Sequence[Net]) -> Context:
         context = self._handles.enter_context(Context(self.backend, target.context))
@@ -138,9 +131,7 @@ class VendorModel:
                 raise ModelError(f"the configuration is for graph '{name}'; the graphs are {known}")
         for net in nets:
             graph = context.compose(net, options=target.options_of(net.name))
-            start = time.perf_counter()
             self.meter.call(self.backend, Method.FINALIZE, net.name, graph.finalize)
-            self.seconds["finalize"] = self.seconds.get("finalize", 0.0) + time.perf_counter() - start
         return context
 
     def _load(self, target: Target, path: str | PathLike[str], mapped: bool) -> Context:
@@ -150,13 +141,23 @@ class VendorModel:
             info = _selected(context_info(blob, system_beside(target.library)), target.enabled)
         except ModelError as error:
             raise ModelError(f"{path}: {error.message}", hint=error.hint) from error
-        start = time.perf_counter()
         context = self.meter.call(
             self.backend, Method.CREATE_FROM_BINARY, "",
             lambda handle: Context.from_binary(self.backend, blob, info, target.context, handle),
         )  # fmt: skip
-        self.seconds["load"] = time.perf_counter() - start
         return self._handles.enter_context(context)
+
+
+def open_backend(target: Target, progress: Progress | None = None, *, warm: bool = False) -> Backend:
+    """A target's library in a process of its own. A `warm` one has done what it does for its first graph."""
+    backend = Backend(
+        target.library, target.device, capture=False, log_level=target.log_level, progress=progress
+    )
+    backend.api.log.echo = sys.stderr.fileno()  # where a crash leaves it
+    if warm and backend.is_htp:
+        with Context(backend) as context:
+            Composer(backend, context.handle, Net("warm", {}, (), (), ()), None, Arena())
+    return backend
 
 
 def system_beside(library: str | PathLike[str]) -> SystemApi:

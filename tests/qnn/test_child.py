@@ -1,0 +1,158 @@
+"""Child processes of both kinds: what comes back, and what a crash, a hang or an error looks like."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from openqnn.errors import BackendError, OutputError, UnsupportedError
+from openqnn.qnn import child as module
+from openqnn.qnn.child import Child, can_fork
+from openqnn.qnn.messages import Done, Failed, Task
+from openqnn.qnn.worker import Board, Reporter
+
+
+def work(kind: str, reporter: Reporter) -> object:
+    """What the children of these tests are asked to do."""
+    reporter.step(f"step of {kind}")
+    match kind:
+        case "answer":
+            reporter.tell("half way")
+            return np.arange(3), os.getpid()
+        case "crash":
+            print("the last words", flush=True)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "hang":
+            time.sleep(60)
+        case "open and hang":
+            reporter.opened()
+            time.sleep(60)
+        case "refuse":
+            raise UnsupportedError("no", hint="another way", problems=("a", "b"))
+        case "write":
+            raise OSError(28, "No space left on device", "out.bin")
+        case "bug":
+            raise KeyError("x")
+    return None
+
+
+@pytest.fixture(params=["forked", "spawned"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+class Asked:
+    """A child with a task of `work`."""
+
+    def __init__(self, kind: str, what: str) -> None:
+        self.task, self.kind = Task(work, (what,)), kind
+        self.child = Child(self.task if kind == "forked" else None)
+        self.heard: list[object] = []
+
+    def answer(self, timeout: float | None = 30, opening: float | None = None) -> Done | Failed:
+        if self.kind == "forked":
+            return self.child.answer("libX.so", timeout, self.heard.append, opening)
+        return self.child.ask(self.task, "libX.so", timeout, self.heard.append, opening)
+
+
+@pytest.fixture
+def asked(kind: str) -> Iterator[list[Asked]]:
+    made: list[Asked] = []
+    yield made
+    for each in made:
+        each.child.end()
+        with pytest.raises(ProcessLookupError):
+            os.kill(each.child.pid, 0)
+
+
+def test_an_answer_with_a_word_on_the_way(kind: str, asked: list[Asked]) -> None:
+    asked.append(one := Asked(kind, "answer"))
+    answer = one.answer()
+    assert isinstance(answer, Done)
+    array, pid = answer.value
+    np.testing.assert_array_equal(array, [0, 1, 2])
+    assert pid == one.child.pid != os.getpid()
+    assert one.heard == ["half way"]
+
+
+def test_a_crash_names_the_signal_the_step_and_the_last_words(kind: str, asked: list[Asked]) -> None:
+    asked.append(one := Asked(kind, "crash"))
+    with pytest.raises(BackendError) as caught:
+        one.answer()
+    assert caught.value.message.startswith("libX.so crashed (SIGSEGV); last step: step of crash")
+    assert "log: the last words" in caught.value.message
+
+
+def test_a_hang_is_a_message(kind: str, asked: list[Asked]) -> None:
+    asked.append(one := Asked(kind, "hang"))
+    with pytest.raises(BackendError, match=r"gave no answer in 2 s; last step: (step of hang|start)"):
+        one.answer(timeout=2)
+
+
+def test_time_to_open_is_a_limit_of_its_own(kind: str, asked: list[Asked]) -> None:
+    asked.append(late := Asked(kind, "hang"))
+    with pytest.raises(BackendError, match="gave no answer in 2 s"):
+        late.answer(timeout=30, opening=2)
+    asked.append(opened := Asked(kind, "open and hang"))
+    with pytest.raises(BackendError, match="gave no answer in 3 s"):
+        opened.answer(timeout=3, opening=1000)
+
+
+def test_errors_come_back_whole(kind: str, asked: list[Asked]) -> None:
+    asked.append(one := Asked(kind, "refuse"))
+    answer = one.answer()
+    assert isinstance(answer, Failed) and isinstance(answer.error, UnsupportedError)
+    assert (answer.error.message, answer.error.hint) == ("no", "another way")
+    assert answer.error.problems == ("a", "b")
+
+
+def test_a_full_disk_and_a_bug_are_told_apart(kind: str, asked: list[Asked]) -> None:
+    asked += [disk := Asked(kind, "write"), bug := Asked(kind, "bug")]
+    full, ours = disk.answer(), bug.answer()
+    assert isinstance(full, Failed) and isinstance(full.error, OutputError)
+    assert full.error.message == "out.bin: No space left on device"
+    assert isinstance(ours, Failed) and "this is a bug in openqnn" in ours.error.message
+    assert "Traceback" in bug.child.log
+
+
+def test_a_forked_child_leaves_our_streams_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    print("before")
+    one = Asked("forked", "crash")
+    with pytest.raises(BackendError):
+        one.answer()
+    one.child.end()
+    print("after", file=sys.stderr)
+    assert capfd.readouterr() == ("before\n", "after\n")
+
+
+def test_only_a_process_of_one_thread_and_no_library_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(module.library, "any_loaded", lambda: False)
+    assert can_fork()
+    monkeypatch.setattr(module.library, "any_loaded", lambda: True)
+    assert not can_fork()
+    monkeypatch.undo()
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert not can_fork()
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_board_keeps_the_newest_step_however_long() -> None:
+    board = Board()
+    assert board.read() == ""
+    board.write("é" * Board.SIZE)
+    assert board.read().startswith("é" * 1000)
+    board.write("short")
+    assert board.read() == "short"
