@@ -105,16 +105,25 @@ class Apply:
         if is_real(value):
             self.graph.set_input(node, index, self._convert(node, value, *self._fresh(value, width)))
         elif value.dtype.is_fixed and value.encoding is not None and value.encoding.bitwidth != width:
-            found = self._widened(value, value.encoding, width)
+            found = self._said(value, width) or self._widened(value, value.encoding, width)
             self.graph.set_input(node, index, self._convert(node, value, activation_type(width), found))
 
     def _fresh(self, value: Value, width: int) -> tuple[DType, Encoding]:
         """The encoding of a real tensor that a node of fixed point reads."""
+        said = self._said(value, width)
+        if said is not None:
+            return activation_type(width), said
         scheme = self.recipe.act
         low, high = choose(
             self.statistics[value.name], scheme.method, width, scheme.symmetric, scheme.percentile
         )
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
+
+    def _said(self, value: Value, width: int) -> Encoding | None:
+        """The encoding of that width that was given for a tensor, in unsigned storage."""
+        given = self.plan.given.get(value.name)
+        found = () if given is None else (given.unsigned().encoding, *given.also)
+        return next((e for e in found if e is not None and e.bitwidth == width), None)
 
     def _widened(self, value: Value, found: Encoding, width: int) -> Encoding:
         """The same range in steps of another width."""
@@ -135,7 +144,9 @@ class Apply:
             made.encoding = found
             self.converted[key] = made
             if found is not None:
-                self.provenance[made.name] = f"{SHARED}: {self.provenance.get(value.name, CALIBRATION)}"
+                said = self.plan.given.get(value.name)
+                source = CALIBRATION if said is None or said.encoding is None else said.source
+                self.provenance[made.name] = f"{SHARED}: {self.provenance.get(value.name, source)}"
         return self.converted[key]
 
     def _real(self, node: Node) -> None:
@@ -200,7 +211,7 @@ class Apply:
         Channels that pruning left with tiny weights and a bias need it: HTP clips their bias otherwise.
         """
         bias, x = node.inputs[2] if node.has(2) else None, node.x(0).encoding
-        if bias is None or bias.data is None or x is None or self.recipe.bias_bw != 32:
+        if bias is None or bias.data is None or x is None:
             return np.zeros(1)
         need = np.abs(bias.data.astype(np.float64)) / (x.scale[0] * BIAS_LARGEST)
         return need if axis is not None else need.max(initial=0.0, keepdims=True)
@@ -216,10 +227,11 @@ class Apply:
         given = self.plan.given.get(value.name)
         if given is not None and given.encoding is not None:
             return self._store(value, _bias_type(given), given.encoding, given.source)
-        if self.recipe.bias_bw == 8:
-            return self._store(value, DType.UFIXED_8, self._whole(value, 8, symmetric=False), DATA)
         assert value.data is not None
         x, w = node.x(0).encoding, node.x(1).encoding if node.has(1) else None
+        # With a scale for each channel of the weights, HTP takes no bias of 8 bits.
+        if self.recipe.bias_bw == 8 and (w is None or w.axis is None):
+            return self._store(value, DType.UFIXED_8, self._whole(value, 8, symmetric=False), DATA)
         scales = np.asarray(w.scale if w is not None else (1.0,)) * (x.scale[0] if x is not None else 1.0)
         axis = 0 if len(scales) > 1 else None
         largest = np.abs(value.data.astype(np.float64))
@@ -234,7 +246,8 @@ class Apply:
         if key not in self.stored:
             assert value.data is not None
             data = found.quantize(value.data, dtype.signed).astype(dtype.numpy)
-            first = not any(k[0] is value for k in self.stored)
+            real = any(self.plan.node_width[user] == FLOAT for user in value.users)
+            first = not real and not any(k[0] is value for k in self.stored)
             name = value.name if first else self.graph.unique(value.name)
             self.stored[key] = Value(name, dtype, value.shape, found, data)
             self.provenance[name] = source
@@ -242,7 +255,7 @@ class Apply:
 
 
 def _bias_type(given: Given) -> DType:
-    return DType.SFIXED_32 if given.bitwidth == 32 else DType.UFIXED_8
+    return DType.SFIXED_32 if given.bitwidth == 32 else parameter_type(given.bitwidth, given.signed)
 
 
 def _rows(data: Array, axis: int) -> Array:
