@@ -135,6 +135,13 @@ def test_a_small_graph_reads_well() -> None:
     ]
 
 
+def test_where_encodings_came_from_is_kept() -> None:
+    text = GOOD.replace("output %y", 'output %y\n  encoded %x by "calibration"\n  encoded %"a b" by "data"')
+    graph = parse_graph(text)
+    assert graph.provenance == {"x": "calibration", "a b": "data"}
+    assert parse_graph(print_graph(graph)).provenance == graph.provenance
+
+
 GOOD = """graph "g" {
   input %x: float32[2]
   const %c: float32[2] = [1.0, 2.0]
@@ -162,6 +169,7 @@ GOOD = """graph "g" {
         ("output %y", "output %y ???", "line 5"),
         ("output %y", 'output %y\n  given %y from "model"', "the bits of what is given"),
         ("output %y", "output %y\n  given %y bits=8 <scale=[1.0]>", "encoding"),
+        ("output %y", 'output %y\n  encoded %y "calibration"', "expected by"),
         ("[1.0, 2.0]", "[" * 5000, "nested too deep"),
     ],
 )

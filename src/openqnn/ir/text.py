@@ -6,6 +6,7 @@
       %y: float32[1,2] = FullyConnected(%x, %w, _) keep_dims=false name "fc" @ "onnx node /fc/Gemm"
       output %y
       given %y bits=8 <scale=[0.1] offset=[0] bits=8 symmetric=false> from "model"
+      encoded %x by "calibration"
     }
 
 Constants of up to eight elements are printed; larger ones say `data` and are looked up by name when parsing.
@@ -50,6 +51,8 @@ def _lines(graph: Graph) -> Iterator[str]:
         yield f"  output {_ref(value)}{_port(graph, value)}"
     for name, said in graph.given.items():
         yield f"  given {_quoted(name)} {_given(said)}"
+    for name, source in graph.provenance.items():
+        yield f"  encoded {_quoted(name)} by {_string(source)}"
     yield "}"
 
 
@@ -197,6 +200,10 @@ class _Parser:
         elif self.skip("word", "given"):
             name = self.name()
             graph.given[name] = self.given()
+        elif self.skip("word", "encoded"):
+            name = self.name()
+            self.take("word", "by")
+            graph.provenance[name] = self.string()
         else:
             graph.add(self.node())
 
@@ -239,7 +246,7 @@ class _Parser:
         node = Node(self.take("word"), outputs[0].name, self.operands(), outputs, package=package)
         while (
             self.next()[0] == "word"
-            and self.next()[1] not in ("name", "input", "output", "const", "given")
+            and self.next()[1] not in ("name", "input", "output", "const", "given", "encoded")
             and self.is_param()
         ):
             node.params.update([self.setting()])
