@@ -17,10 +17,12 @@ from openqnn.formats.encodings import (
     VERSIONS,
     Blocks,
     Kind,
+    Parameter,
     TensorEncoding,
     left_out,
     looks_like_encodings,
     read_encodings,
+    settled,
     write_encodings,
 )
 
@@ -409,3 +411,43 @@ def test_encodings_are_told_from_models(tmp_path: Path) -> None:
     assert looks_like_encodings(stored(tmp_path, "\ufeff \n{}"))
     assert not looks_like_encodings(stored(tmp_path, "graph {"))
     assert not looks_like_encodings(tmp_path / "no")
+
+
+# --- what the model tells
+
+
+def test_the_model_tells_kinds_and_axes(tmp_path: Path) -> None:
+    known = {"w": Parameter((2, 3, 1, 1), 0, 1), "c": Parameter((4,))}
+    weight = the_one(tmp_path, legacy({}, {"w": [channel(0.1), channel(0.2)]}))
+    assert settled(weight, known, "f") == replace(weight, axis=0)
+    for name, kind in (("c", PARAM), ("x", ACTIVATION)):
+        entry = TensorEncoding(name, 8, scales=(0.1,), offsets=(0,))
+        assert settled(entry, known, "f") == replace(entry, kind=kind)
+
+
+def test_the_model_tells_what_contradicts_it(tmp_path: Path) -> None:
+    weight = the_one(tmp_path, legacy({}, {"w": [channel(0.1), channel(0.2)]}))
+    with pytest.raises(InputError, match="f: tensor 'w': 2 encodings for 3 output channels"):
+        settled(weight, {"w": Parameter((3, 2), 0, 1)}, "f")
+    with pytest.raises(InputError, match="field 'block_size': 2 blocks, the tensor has 2 channels of 2"):
+        settled(BLOCKED, {"t": Parameter((2, 9), 0, 1)}, "f")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        TensorEncoding(
+            "t", 4, PARAM, signed=True, symmetric=True, scales=tuple(map(float, range(1, 7))),
+            offsets=(0,) * 6, axis=1, blocks=Blocks(8, 0, (2, 3)),
+        ),
+        replace(WIDE, blocks=Blocks(8, 1, (2, 2, 1, 1), (1, 2, 3, 4), 8)),
+        replace(WIDE, axis=1, blocks=Blocks(8, 0, (2, 2), (1, 2, 3, 4), 8)),
+    ],
+)  # fmt: skip
+def test_blocks_come_back_from_version_1_by_the_model(entry: TensorEncoding, tmp_path: Path) -> None:
+    assert entry.blocks is not None and isinstance(entry.axis, int)
+    shape = [n * (8 if i == entry.blocks.axis else 1) for i, n in enumerate(entry.blocks.shape)]
+    known = {"t": Parameter(tuple(shape), entry.axis, entry.blocks.axis)}
+    flattened = written(tmp_path, [entry], "1.0.0")["t"]
+    assert flattened.axis == OUTPUT_CHANNEL
+    assert settled(flattened, known, "f") == entry

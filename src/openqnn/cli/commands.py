@@ -15,6 +15,7 @@ from openqnn.cli import compare, diagnose
 from openqnn.errors import OutputError
 from openqnn.options.context_tools import CompileOptions, ExtractOptions
 from openqnn.options.diagnose import BackendCheck, ContextCheck, DiffOptions, DoctorOptions, ReduceOptions
+from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
@@ -149,6 +150,12 @@ def run_extract(arguments: Namespace) -> int:
     return context_tools.run_extract(arguments)
 
 
+def run_encodings(arguments: Namespace) -> int:
+    from openqnn.cli import encodings
+
+    return encodings.run_encodings(arguments)
+
+
 COMMANDS = (
     Command("convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert),
     Command(
@@ -164,6 +171,12 @@ COMMANDS = (
         run_inspect,
     ),
     Command("run", "Run a model on arrays from files.", (SourceOptions, RunIo), run_run),
+    Command(
+        "encodings",
+        "List the encodings of a model, hold an encodings file against it, or write one in any version.",
+        (SourceOptions, EncodingsOptions),
+        run_encodings,
+    ),
     Command(
         "doctor",
         "Tell what is installed, what works, and what to do about the rest.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -187,14 +187,16 @@ def _bad_channels(entry: TensorEncoding, value: Value) -> str:
         return f"{entry.channels} encodings for {value.shape[axis]} output channels"
     if entry.scales and not entry.centred:
         return "encodings by channel must be symmetric"
-    expected = _source_axis(value)
+    expected = source_axis(value)
     if isinstance(entry.axis, int) and expected is not None and entry.axis % value.rank != expected:
         return f"encodings along axis {entry.axis}; its output channels are along axis {expected}"
     return ""
 
 
-def _source_axis(value: Value) -> int | None:
+def source_axis(value: Value) -> int | None:
     """The axis of a constant's output channels in an ONNX model, where only one is possible."""
+    if _is_bias(value):
+        return 0
     layouts = {operand.onnx for _, operand in readers(value) if operand.channel_axis is not None}
     layout = layouts.pop() if len(layouts) == 1 else ""
     return layout.index("O") if "O" in layout else None
@@ -238,7 +240,7 @@ def _missing(graph: Graph, given: Mapping[str, Given]) -> list[Finding]:
     plan = Plan(graph, Recipe(), given)
     found: list[Finding] = []
     for group in plan.groups:
-        if group.given is None and group.fixed is None:
+        if group.given is None and not group.has_fixed_range:
             origins = group.origins or group.members[:1]
             found += [_lack(v.name, "its range will come from calibration data") for v in origins]
     for node in graph.nodes:
@@ -266,20 +268,30 @@ def _is_signed(entry: TensorEncoding, value: Value) -> bool:
     """Activations are stored from 0 on, as HTP wants them; symmetric weights and wide biases around it."""
     if _is_bias(value):
         return entry.bitwidth == 32 or entry.axis is not None
-    return _is_matrix(value) and (entry.axis is not None or (entry.symmetric and entry.centred))
+    if not _is_matrix(value):
+        return False
+    middle = -(1 << (entry.bitwidth - 1))
+    centred = entry.centred and (entry.symmetric or set(entry.unsigned_offsets) == {middle})
+    return entry.axis is not None or centred
+
+
+def with_scales(entry: TensorEncoding, symmetric: bool = False) -> TensorEncoding:
+    """The entry with scale and offset where only width, smallest and largest number are given."""
+    if entry.scales or not entry.low:
+        return entry
+    symmetric = symmetric or entry.symmetric or entry.axis is not None
+    ranges = [encoding(a, b, entry.bitwidth, symmetric=symmetric) for a, b in entry.limits()]
+    scales, offsets = tuple(r.scale[0] for r in ranges), tuple(r.offset[0] for r in ranges)
+    made = replace(entry, scales=scales, offsets=offsets, signed=False, symmetric=symmetric)
+    return made.as_signed() if symmetric else made
 
 
 def _encoding(entry: TensorEncoding, value: Value, signed: bool) -> Encoding | None:
-    if not entry.limits():
+    entry = with_scales(entry, signed)
+    if not entry.scales:
         return None
+    # A strict range has its zero one off and one integer fewer: the same numbers around zero.
+    offsets = (0,) * entry.channels if signed else tuple(int(o) for o in entry.unsigned_offsets)
     axis = channel_axis(value) if entry.axis is not None else None
-    scales, offsets = entry.scales, entry.unsigned_offsets
-    if not scales:
-        symmetric = entry.symmetric or signed
-        ranges = [encoding(a, b, entry.bitwidth, symmetric=symmetric) for a, b in entry.limits()]
-        scales, offsets = tuple(r.scale[0] for r in ranges), tuple(r.offset[0] for r in ranges)
-    if signed:
-        # A strict range has its zero one off and one integer fewer: the same numbers around zero.
-        offsets = (0,) * len(scales)
     symmetric = signed or (entry.symmetric and entry.centred)
-    return Encoding(scales, tuple(int(o) for o in offsets), entry.bitwidth, axis, symmetric)
+    return Encoding(entry.scales, offsets, entry.bitwidth, axis, symmetric)

@@ -17,11 +17,12 @@ from openqnn.formats.encodings.record import (
     TensorEncoding,
     by_name,
 )
+from openqnn.formats.encodings.settle import Parameter, settled
 from openqnn.formats.files import replacing
 
 __all__ = [
-    "OUTPUT_CHANNEL", "VERSIONS", "Axis", "Blocks", "EncodingsFile", "Kind", "TensorEncoding", "left_out",
-    "looks_like_encodings", "read_encodings", "write_encodings",
+    "OUTPUT_CHANNEL", "VERSIONS", "Axis", "Blocks", "EncodingsFile", "Kind", "Parameter", "TensorEncoding",
+    "left_out", "looks_like_encodings", "read_encodings", "settled", "write_encodings",
 ]  # fmt: skip
 
 VERSIONS = ("0.4", "0.6.1", "1.0.0", "2.0.0", "2.1.0")
@@ -88,7 +89,7 @@ def _sections(place: Place, entries: list[TensorEncoding], version: str) -> dict
     if unknown is not None:
         place.at(unknown.name).fail(
             f"version {version} has activations and parameters apart, and nothing says which one this is",
-            hint="give the model, which tells",
+            hint="give the model, which tells: --source on the command line",
         )
     made: dict[str, Json] = {}
     for kind, section in legacy.SECTIONS.items():

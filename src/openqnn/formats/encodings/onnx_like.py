@@ -171,7 +171,7 @@ def write(entry: TensorEncoding, place: Place, *, nested: bool) -> dict[str, Jso
     return made
 
 
-_MODEL = "give the model, which tells; version 1.0.0 does not need it"
+_MODEL = "give the model, which tells: --source on the command line; version 1.0.0 does not need it"
 
 
 def _low_power_fields(
