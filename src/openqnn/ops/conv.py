@@ -10,8 +10,11 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops.body import Body
+from openqnn.ops.fixed import Compute, product, smallest_factor
 from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
 from openqnn.ops.shapes import declared, positive, vector, window
+
+SMALLEST_FACTOR = 2.0**-16  # from a product to steps of the output, in the kernels that just round
 
 
 def per_dim(n: Node, name: str, dims: int, default: int = 1) -> tuple[int, ...]:
@@ -94,6 +97,16 @@ def transpose_conv_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     )  # fmt: skip
 
 
+def conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    return product(n, b, x, compute, channel=1)
+
+
+def depthwise_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """HTP has other kernels, which just round, for strides and for several filters per channel."""
+    rounds = n.x(1).shape[-1] != n.x(0).shape[-1] or max(per_dim(n, "stride", n.x(0).rank - 2)) > 1
+    return None if rounds and smallest_factor(n) >= SMALLEST_FACTOR else conv_fixed(n, b, x, compute)
+
+
 def conv_macs(n: Node) -> int:
     """Each output element costs one filter column."""
     w = n.x(1).shape
@@ -119,6 +132,7 @@ class Conv1d:
     dilation = u32(default=1)
     infer = conv_shape
     lower = conv_onnx
+    fixed = conv_fixed
     macs = conv_macs
 
 
@@ -137,6 +151,7 @@ class Conv2d:
     reuse_sparse_indices = flag(False)
     infer = conv_shape
     lower = conv_onnx
+    fixed = conv_fixed
     macs = conv_macs
 
 
@@ -155,6 +170,7 @@ class Conv3d:
     reuse_sparse_indicies = flag(False)  # QNN spells it so
     infer = conv_shape
     lower = conv_onnx
+    fixed = conv_fixed
     macs = conv_macs
 
 
@@ -171,6 +187,7 @@ class DepthWiseConv1d:
     dilation = u32(default=1)
     infer = depthwise_shape
     lower = conv_onnx
+    fixed = depthwise_fixed
     macs = conv_macs
 
 
@@ -187,6 +204,7 @@ class DepthWiseConv2d:
     dilation = u32(2, default=(1, 1))
     infer = depthwise_shape
     lower = conv_onnx
+    fixed = depthwise_fixed
     macs = conv_macs
 
 
@@ -204,6 +222,7 @@ class TransposeConv1d:
     output_padding = u32(default=0)
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
+    fixed = conv_fixed
     macs = transpose_conv_macs
 
 
@@ -221,6 +240,7 @@ class TransposeConv2d:
     output_padding = u32(2, default=(0, 0))
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
+    fixed = conv_fixed
     macs = transpose_conv_macs
 
 
@@ -239,6 +259,7 @@ class TransposeConv3d:
     output_padding = u32(3, default=(0, 0, 0))
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
+    fixed = conv_fixed
     macs = transpose_conv_macs
 
 

@@ -10,10 +10,12 @@ import numpy as np
 
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
+from openqnn.ops.fixed import total
 from openqnn.ops.schema import (
     ABSENT,
     FREE,
     INDEX,
+    Fixed,
     Lower,
     Moves,
     Operand,
@@ -52,12 +54,15 @@ def unary(
     return register(replace(schema, output_range=output_range, clips=clips))
 
 
-def binary(name: str, how: str | Lower, doc: str, dtype: DType | int = 0) -> OpSchema:
+def binary(
+    name: str, how: str | Lower, doc: str, dtype: DType | int = 0, fixed: Fixed | None = None
+) -> OpSchema:
     """A row: two inputs that broadcast."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands = (Operand(name="in0"), Operand(name="in1"))
     outs = (Result(dtype, name="out0"),)
-    return register(OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE))
+    schema = OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE)
+    return register(replace(schema, fixed=fixed))
 
 
 def scalar_like(n: Node, b: Body, value: float) -> str:
@@ -111,7 +116,7 @@ Gelu = unary("Gelu", gelu_onnx, "x times the normal distribution function of x (
 
 # -- two inputs ----------------------------------------------------------------------------------------------
 
-Add = binary("ElementWiseAdd", "Add", "a + b.")
+Add = binary("ElementWiseAdd", "Add", "a + b.", fixed=lambda n, b, x, compute: total(n, b, x, 1))
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
 Divide = binary("ElementWiseDivide", "Div", "a / b.")
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
@@ -133,7 +138,7 @@ Power = binary("ElementWisePower", "Pow", "a to the power of b.")
 SquaredDifference = binary(
     "ElementWiseSquaredDifference", lambda n, b, x: squared_difference(b, x), "(a - b) squared."
 )
-Subtract = binary("ElementWiseSubtract", "Sub", "a - b.")
+Subtract = binary("ElementWiseSubtract", "Sub", "a - b.", fixed=lambda n, b, x, compute: total(n, b, x, -1))
 Xor = binary("ElementWiseXor", "Xor", "Logical exclusive or.", BOOL)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops.body import Body
+from openqnn.ops.fixed import Compute, product
 from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
 from openqnn.ops.shapes import broadcast_shapes, vector
 
@@ -41,6 +42,10 @@ def _matmul_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     return b.op("Add", product, x[2]) if x[2] else product
 
 
+def _rows_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    return product(n, b, x, compute, channel=-1)
+
+
 @op
 class MatMul:
     """Product of two stacks of matrices whose leading axes broadcast, plus a bias along the last axis."""
@@ -53,6 +58,7 @@ class MatMul:
     transpose_in1 = flag(False)
     infer = _matmul_shape
     lower = _matmul_onnx
+    fixed = _rows_fixed
     macs: Macs = lambda n: n.out.size * _matrix(n, 0)[2]
 
 
@@ -84,4 +90,5 @@ class FullyConnected:
     keep_dims = flag(False)
     infer = _fully_connected_shape
     lower = _fully_connected_onnx
+    fixed = _rows_fixed
     macs: Macs = lambda n: n.out.size * n.x(1).shape[1]

@@ -30,6 +30,8 @@ Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]
 CanMove: TypeAlias = Callable[[Node, tuple[int, ...]], bool]
 Macs: TypeAlias = Callable[[Node], int]
 Compute: TypeAlias = Callable[[Node, Sequence["Array | None"]], Sequence[Array]]
+# stored operands, and the op on real numbers, to the stored result; None where HTP does nothing special
+Fixed: TypeAlias = Callable[[Node, Body, Sequence[str], Callable[[Sequence[str]], str]], "str | None"]
 
 
 class Role(Enum):
@@ -165,6 +167,7 @@ class OpSchema:
     output_range: tuple[float, float] | None = None  # of the mathematical function, for the quantizer
     macs: Macs | None = None
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize
+    fixed: Fixed | None = None  # how HTP computes it in fixed point, for the built-in backend to follow
 
     def param(self, name: str) -> Param:
         found = next((p for p in self.params if p.name == name), None)
