@@ -124,14 +124,17 @@ def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:
 
 
 def read_nets(path: str, reporter: Reporter, prefix: str = "QnnModel") -> list[Net]:
-    """The graphs of a DLC file or a model library. libQnnIr takes part because it accepts every operation."""
+    """The graphs of a DLC file or a model library, in a process that ends with its task.
+
+    libQnnIr stands in for a backend: both compose their graphs in one.
+    """
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
     reporter.step(f"read {Path(path).name}")
     with Backend("ir", capture=False, progress=reporter.step) as backend:
         if Path(path).suffix == ".so":
             return read_model_library(backend, path, prefix)
-        return read_dlc(backend, SystemApi(capture=False), path)
+        return read_dlc(backend, SystemApi(capture=False), path, borrow=True)
 
 
 def _suited(net: Net, library: str) -> Net:
@@ -263,10 +266,6 @@ def info_job(path: str, reporter: Reporter) -> ContextInfo:
         raise ModelError(f"{name}{error.message}", hint=error.hint) from error
 
 
-def nets_job(path: str, prefix: str, reporter: Reporter) -> list[Net]:
-    return read_nets(path, reporter, prefix)
-
-
 def _asked(target: Target, graphs: Sequence[str]) -> dict[str, GraphOptions]:
     """The options of each graph, where it has any."""
     found = {name: target.options_of(name) for name in graphs}
@@ -326,7 +325,7 @@ def compile_graphs(
 
 
 class ContextExecutable:
-    """One graph of a context binary on the library that made it, in a child process."""
+    """One graph of a context binary on the library that made it, in a child process that keeps it loaded."""
 
     def __init__(
         self, path: str | PathLike[str], library: str, soc: str | int | None, timeout: float
@@ -338,7 +337,7 @@ class ContextExecutable:
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         return run_context(
             self._path, [arrays], self._library,
-            device=self._device, worker=self._worker, timeout=self._timeout,
+            device=self._device, worker=self._worker, timeout=self._timeout, keep=True,
         ).outputs[0]  # fmt: skip
 
     def close(self) -> None:

@@ -136,16 +136,53 @@ def test_a_full_disk_is_a_word_and_no_result(mnist: Prepared) -> None:
     assert not (mnist.folder / "o").exists()
 
 
-def test_killed_in_the_middle_never_looks_done(mnist: Prepared) -> None:
-    argv = ["--dlc_path", mnist.dlc, "--backend", "cpu", "--input_list", mnist.list, "--duration", "60",
-            "--output_dir", mnist.folder / "out"]  # fmt: skip
-    script = "import sys; from openqnn.cli.legacy import run_tool; run_tool('qnn-net-run', sys.argv[1:])"
-    child = subprocess.Popen([sys.executable, "-c", script, *map(str, argv)], env=environment())
-    deadline = time.monotonic() + 30
-    while not list(mnist.folder.glob(".out.partial-*/Result_0/*.raw")) and time.monotonic() < deadline:
+def running(case: Prepared) -> subprocess.Popen[str]:
+    """qnn-net-run in a process of its own, in the middle of an hour of inferences."""
+    argv = ["--dlc_path", case.dlc, "--backend", "cpu", "--input_list", case.list, "--duration", "3600",
+            "--output_dir", case.folder / "out"]  # fmt: skip
+    script = (
+        "import sys; from openqnn.cli.legacy import run_tool; sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, argv)],
+        env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(case.folder.glob(".out.partial-*/Result_0/*.raw")) and time.monotonic() < deadline:
         time.sleep(0.05)
+    return child
+
+
+def in_session(leader: int) -> list[int]:
+    """The processes that a process of `running` has started, and itself."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
+                found.append(int(entry.name))
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def test_an_interrupt_ends_it_all(mnist: Prepared) -> None:
+    """Ctrl-C goes to every process of the terminal."""
+    child = running(mnist)
+    assert len(in_session(child.pid)) == 2
+    os.killpg(child.pid, signal.SIGINT)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert said.strip().splitlines()[-1] == "error: interrupted"
+    assert "Traceback" not in said
+    assert not in_session(child.pid)
+    assert not (mnist.folder / "out").exists()
+    assert not list(mnist.folder.glob(".out.partial-*"))
+
+
+def test_killed_in_the_middle_never_looks_done(mnist: Prepared) -> None:
+    child = running(mnist)
     os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+    child.communicate()
     assert not (mnist.folder / "out").exists()
     time.sleep(1.5)  # the library's process notices that its parent is gone
     assert_done(mnist.run("--dlc_path", mnist.dlc))

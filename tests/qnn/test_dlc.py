@@ -233,3 +233,22 @@ def test_a_file_is_composed_where_it_runs(tmp_path: Path) -> None:
         graph.finalize()
         result = graph.execute({"x": case.image})["y"]
     np.testing.assert_allclose(result, case.reference(), atol=1e-5)
+
+
+@needs_cpu
+def test_borrowed_weights_are_those_of_the_file(tmp_path: Path) -> None:
+    path, rng = tmp_path / "x.dlc", np.random.default_rng(0)
+    weights = [rng.standard_normal((200, 200)).astype(np.float32) for _ in range(4)]
+    tensors = [NetTensor("x0", TensorKind.APP_WRITE, abi.FLOAT_32, (1, 200))]
+    nodes = []
+    for index, weight in enumerate(weights):
+        kind = TensorKind.NATIVE if index < 3 else TensorKind.APP_READ
+        tensors += [static(f"w{index}", weight), NetTensor(f"x{index + 1}", kind, abi.FLOAT_32, (1, 200))]
+        nodes.append(node(f"n{index}", "FullyConnected", (f"x{index}", f"w{index}"), f"x{index + 1}"))
+    with Backend("ir") as ir:
+        write_dlc(ir, [build("g", tensors, tuple(nodes))], path)
+        (copied,) = read_dlc(ir, SystemApi(), path)
+        (borrowed,) = read_dlc(ir, SystemApi(), path, borrow=True)
+    assert borrowed == copied
+    for index, weight in enumerate(weights):
+        np.testing.assert_array_equal(borrowed.tensors[f"w{index}"].data, weight)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from openqnn.errors import BackendError, InputError, ModelError, OutputError
-from openqnn.qnn import abi, remote
+from openqnn.qnn import abi, remote, tasks
+from openqnn.qnn.context import Context
 from openqnn.qnn.isolated import Worker
-from openqnn.qnn.net import NetScalar
+from openqnn.qnn.library import find_library
+from openqnn.qnn.net import Array, NetScalar
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import node_costs
 from openqnn.qnn.validate import validate_net
+from openqnn.qnn.worker import Reporter
 from tests.qnn.nets import ConvRelu, build, each_version, needs_cpu, node, requires, unary
 
 CASE = ConvRelu()
@@ -42,6 +47,41 @@ def test_context_binaries(folder: Path, tmp_path: Path, worker: Worker) -> None:
     assert ran.seconds > 0
     with pytest.raises(InputError, match=r"has the graphs \['conv_relu', 'other'\]"):
         remote.run_context(path, [{"x": image}], htp, worker=worker)
+
+
+@needs_cpu
+def test_a_context_stays_loaded_while_its_file_stays(
+    tmp_path: Path, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu, path = find_library("cpu"), tmp_path / "x.bin"
+    system = str(cpu.with_name("libQnnSystem.so"))
+    loads: list[str] = []
+    load = tasks._loaded
+
+    def counted(reporter: Reporter, path: str, *rest: Any) -> AbstractContextManager[Context]:
+        loads.append(path)
+        return load(reporter, path, *rest)
+
+    monkeypatch.setattr(tasks, "_loaded", counted)
+
+    def run(keep: bool = True) -> Array:
+        return tasks.run_context(Reporter(), str(path), [{"x": X}], str(cpu), system, keep=keep).outputs[0][
+            "y"
+        ]
+
+    remote.build_context([unary("Relu", (2, 3))], path, "cpu", worker=worker)
+    try:
+        for _ in range(3):
+            np.testing.assert_array_equal(run(), np.maximum(X, 0))
+        assert len(loads) == 1
+        run(keep=False)
+        assert len(loads) == 2
+        remote.build_context([unary("ElementWiseNeg", (2, 3))], path, "cpu", worker=worker)
+        np.testing.assert_array_equal(run(), -X)
+        np.testing.assert_array_equal(run(), -X)
+        assert len(loads) == 3
+    finally:
+        tasks._kept.context(None)
 
 
 @each_version("htp", "system")

@@ -56,15 +56,17 @@ def write_dlc(backend: Backend, nets: Sequence[Net], path: str | PathLike[str]) 
         raise OutputError(f"cannot write {target}: {error.strerror or error}") from error
 
 
-def read_dlc(backend: Backend, system: SystemApi, path: str | PathLike[str]) -> list[Net]:
+def read_dlc(
+    backend: Backend, system: SystemApi, path: str | PathLike[str], *, borrow: bool = False
+) -> list[Net]:
     """The graphs of a DLC file, with the operations that were written.
 
-    `backend` only has to accept every operation, as libQnnIr does. Scales come back as float32, parameters in
-    alphabetical order, rank 0 as [1].
+    Scales come back as float32, parameters in alphabetical order, rank 0 as [1]. With `borrow` the file stays
+    open for ever, and large weights are not copied out of it.
     """
     with Context(backend) as context:
-        recorder = Recorder(backend.api)
-        order = compose_dlc(context, backend, system, path, recorder)
+        recorder = Recorder(backend.api, forward=False, borrow=borrow)
+        order = compose_dlc(context, backend, system, path, recorder, keep_open=borrow)
         noted = _notes(DlcFile(Path(path)))
         nets = {net.name: restored(net, noted.get(net.name, {})) for net in recorder.nets(order)}
         # The file has them by name; our own record, in the order that they were written in.
@@ -72,7 +74,13 @@ def read_dlc(backend: Backend, system: SystemApi, path: str | PathLike[str]) -> 
 
 
 def compose_dlc(
-    context: Context, backend: Backend, system: SystemApi, path: str | PathLike[str], recorder: Recorder
+    context: Context,
+    backend: Backend,
+    system: SystemApi,
+    path: str | PathLike[str],
+    recorder: Recorder,
+    *,
+    keep_open: bool = False,
 ) -> dict[str, tuple[list[str], list[str]]]:
     """Let libQnnSystem compose a DLC's graphs in a context; gives the inputs and outputs of each in order."""
     DlcFile(Path(path))  # a clearer word on files that are no DLC than the library has
@@ -85,7 +93,8 @@ def compose_dlc(
             backend.progress(f"compose the graphs of {Path(path).name}")
             return _compose(context, backend, system, handle, recorder, Path(path))
         finally:
-            system.call("systemDlcFree", handle)
+            if not keep_open:
+                system.call("systemDlcFree", handle)
 
 
 def _open(system: SystemApi, logger: Any, path: str | PathLike[str], handle: Any, mark: int) -> None:

@@ -1,13 +1,14 @@
 """Note down the graphs that somebody else composes: a model library, or the reader of DLC files.
 
-Both are given an interface table by value and call it for each tensor and node. The table here forwards every
-call to a real backend, because they stop at the first answer that makes no sense, and keeps a record of it.
+Both are given an interface table by value and call it for each tensor and node. The table here keeps a record
+of every call, and forwards it to a real backend or answers by itself.
 """
 
 from __future__ import annotations
 
 import ctypes as c
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from openqnn.errors import ModelError, OpenQnnError
@@ -28,11 +29,14 @@ _REFUSED = 1000  # QNN_COMMON_ERROR_NOT_SUPPORTED: what a composer hears when a 
 class Recorder:
     """An interface table over a real backend. Compose with `interface`, then read `nets`.
 
-    `validate=False` answers every validation with yes: a graph can be read whatever the backend thinks of it.
+    Validations are answered with yes: a graph can be read whatever the backend thinks of it. With
+    `forward=False` the backend hears of no graph, tensor or node: none takes all that a graph may have. With
+    `borrow` large weights are not copied: the records refer to the composer's own memory, which must stay.
     """
 
-    def __init__(self, api: Api, *, validate: bool = False) -> None:
-        self._api, self._forward_validation = api, validate
+    def __init__(self, api: Api, *, forward: bool = True, borrow: bool = False) -> None:
+        self._api, self._forward, self._borrow = api, forward, borrow
+        self._numbers = count(1)
         self._graphs: dict[int, _Draft] = {}
         self.error: OpenQnnError | None = None
         """Why a call was refused by the recorder itself; the composer only reports a number."""
@@ -66,9 +70,13 @@ class Recorder:
         return [draft.net(*(order or {}).get(draft.name, ([], []))) for draft in self._graphs.values()]
 
     def _graph_create(self, context: int, name: bytes, config: int, out: Any) -> int:
-        code: int = self._api.function("graphCreate")(context, name, config, out)
+        code = 0
+        if self._forward:
+            code = int(self._api.function("graphCreate")(context, name, config, out))
+        else:
+            out[0] = next(self._numbers)
         if not code:
-            self._graphs[out[0]] = _Draft(text(name))
+            self._graphs[out[0]] = _Draft(text(name), self._borrow)
         return code
 
     def _create_graph_tensor(self, graph: int, tensor: Any) -> int:
@@ -78,11 +86,14 @@ class Recorder:
         return self._create_tensor("tensorCreateContextTensor", context, tensor, self._graphs.values())
 
     def _create_tensor(self, entry: str, owner: int, tensor: Any, drafts: Iterable[_Draft]) -> int:
-        code: int = self._api.function(entry)(owner, tensor)
-        if code:
-            return code
+        if self._forward:
+            code = int(self._api.function(entry)(owner, tensor))
+            if code:
+                return code
+        else:
+            tensor[0].body.v1.id = next(self._numbers)
         try:
-            record = read_tensor(tensor[0])
+            record = read_tensor(tensor[0], self._borrow)
         except OpenQnnError as error:
             return self._refuse(error)
         for draft in drafts:
@@ -91,7 +102,7 @@ class Recorder:
         return 0
 
     def _add_node(self, graph: int, config: abi.OpConfig) -> int:
-        code: int = self._api.function("graphAddNode")(graph, config)
+        code = int(self._api.function("graphAddNode")(graph, config)) if self._forward else 0
         if code:
             return code
         try:
@@ -101,9 +112,8 @@ class Recorder:
         return 0
 
     def _validate(self, backend: int, config: abi.OpConfig) -> int:
-        if not self._forward_validation:
-            return 0
-        return int(self._api.function("backendValidateOpConfig")(backend, config))
+        del backend, config
+        return 0
 
     def _refuse(self, error: OpenQnnError) -> int:
         self.error = self.error or error
@@ -113,8 +123,8 @@ class Recorder:
 class _Draft:
     """A graph that is being composed."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, borrow: bool) -> None:
+        self.name, self._borrow = name, borrow
         self.tensors: dict[str, NetTensor] = {}
         self.ids: dict[str, int] = {}
         self._nodes: list[NetNode] = []
@@ -150,7 +160,7 @@ class _Draft:
         name = text(param.name)
         if param.type == abi.PARAM_SCALAR:
             return name, read_scalar(param.value.scalar)
-        tensor = read_tensor(param.value.tensor)
+        tensor = read_tensor(param.value.tensor, self._borrow)
         known = self.tensors.get(tensor.name)
         self._param_names.add(tensor.name)
         # A composer may pass the data once, when it creates the tensor, and only the name from then on.

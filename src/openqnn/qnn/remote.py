@@ -79,14 +79,18 @@ def run_context(
     device: DeviceOptions | None = None,
     repeat: int = 0,
     system: Name = "system",
+    keep: bool = False,
     worker: Worker | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Ran:
-    """Load a context binary and execute one of its graphs on each set of inputs."""
+    """Load a context binary and execute one of its graphs on each set of inputs.
+
+    With `keep` the worker leaves it loaded for the next call, as long as the file stays the same.
+    """
     return _of(worker).call(
         "run_context", library, timeout,
         path=_existing(path), inputs=[dict(each) for each in inputs], system=_system(system, library),
-        device=device, graph=graph, repeat=repeat,
+        device=device, graph=graph, repeat=repeat, keep=keep,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,19 +112,58 @@ def run_context(
     device: DeviceOptions | None = None,
     graph: str | None = None,
     repeat: int = 0,
+    keep: bool = False,
 ) -> Ran:
-    """Load a context binary and execute one of its graphs: the named one, or the only one."""
+    """Execute one of the graphs of a context binary: the named one, or the only one.
+
+    With `keep` the context stays loaded for the next task, as long as the file is the same.
+    """
+    file = Path(path).stat()
+    key = (path, file.st_ino, file.st_mtime_ns, file.st_size, library, system, device)
+    with ExitStack() as unless_kept:
+        context = _kept.context(key) if keep else None
+        if context is None:
+            context = unless_kept.enter_context(_loaded(reporter, path, library, system, device))
+        chosen = context.graphs[_choose(context, graph)]
+        outputs = [chosen.execute(each) for each in inputs]
+        ran = Ran(outputs, chosen.bind(inputs[0]).run_many(repeat) if repeat else 0.0)
+        if keep:
+            _kept.hold(key, context, unless_kept.pop_all())
+    return ran
+
+
+@contextmanager
+def _loaded(
+    reporter: Reporter, path: str, library: str, system: str, device: DeviceOptions | None
+) -> Iterator[Context]:
     blob = _map(path)
     reporter.step(f"describe {Path(path).name}")
     info = context_info(blob, _system(system))
-    name = _choose(info, graph)
-    with (
-        _backend(reporter, library, device) as backend,
-        Context.from_binary(backend, blob, info) as context,
-    ):
-        chosen = context.graphs[name]
-        outputs = [chosen.execute(each) for each in inputs]
-        return Ran(outputs, chosen.bind(inputs[0]).run_many(repeat) if repeat else 0.0)
+    with _backend(reporter, library, device) as backend, Context.from_binary(backend, blob, info) as context:
+        yield context
+
+
+class _Kept:
+    """The context that stays loaded between the tasks of a worker: one, the last that was asked for."""
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._context: Context | None = None
+        self._handles = ExitStack()
+
+    def context(self, key: object) -> Context | None:
+        if key != self._key:
+            self.hold(None, None, ExitStack())
+        return self._context
+
+    def hold(self, key: object, context: Context | None, handles: ExitStack) -> None:
+        if context is not None and context is self._context:
+            return
+        self._handles.close()
+        self._key, self._context, self._handles = key, context, handles
+
+
+_kept = _Kept()
 
 
 def describe_context(reporter: Reporter, path: str, library: str) -> ContextInfo:
@@ -175,8 +214,8 @@ def _map(path: str) -> Array:
         raise ModelError(f"cannot read {path}: {error}") from error
 
 
-def _choose(info: ContextInfo, wanted: str | None) -> str:
-    names = [graph.name for graph in info.graphs]
+def _choose(context: Context, wanted: str | None) -> str:
+    names = list(context.graphs)
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted not in names:

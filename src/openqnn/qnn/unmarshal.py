@@ -17,11 +17,12 @@ _ENCODINGS = {
     9: "BW_BLOCK_MAPPED", 10: "BW_BLOCKWISE_EXPANSION_MAPPED", 11: "BW_FLOAT_BLOCK",
 }  # fmt: skip
 _MAX_RANK = 32
+_LARGE = 1 << 16  # bytes
 _FOUR_BITS = (abi.SFIXED_4, abi.UFIXED_4)
 
 
-def read_tensor(struct: abi.Tensor) -> NetTensor:
-    """The record of a tensor; static data is copied, since the library's memory may go away."""
+def read_tensor(struct: abi.Tensor, borrow: bool = False) -> NetTensor:
+    """The record of a tensor. Its data is copied, unless large data may be borrowed from where it is."""
     body = struct.body.v1
     name = text(body.name)
     if body.type not in set(TensorKind):
@@ -30,7 +31,7 @@ def read_tensor(struct: abi.Tensor) -> NetTensor:
         raise ModelError(f"tensor '{name}' claims {body.rank} dimensions")
     kind = TensorKind(body.type)
     dims = tuple(body.dims[index] for index in range(body.rank))
-    data = _data(body, name, dims) if kind is TensorKind.STATIC else None
+    data = _data(body, name, dims, borrow) if kind is TensorKind.STATIC else None
     return NetTensor(name, kind, body.dtype, dims, _quant(body.quant, name), data)
 
 
@@ -48,7 +49,7 @@ def text(value: bytes | None) -> str:
     return (value or b"").decode(errors="replace")
 
 
-def _data(body: abi.TensorV1, name: str, dims: tuple[int, ...]) -> Array | None:
+def _data(body: abi.TensorV1, name: str, dims: tuple[int, ...], borrow: bool) -> Array | None:
     if body.mem_type != abi.MEMORY_RAW:
         raise ModelError(
             f"tensor '{name}' keeps its data in memory of type {body.mem_type}, not plain memory"
@@ -59,7 +60,11 @@ def _data(body: abi.TensorV1, name: str, dims: tuple[int, ...]) -> Array | None:
         storage = abi.numpy_dtype(body.dtype)
     except BackendError as error:
         raise ModelError(f"tensor '{name}': {error.message}") from error
-    raw = np.frombuffer(c.string_at(body.buffer.data, body.buffer.size), np.uint8)
+    address, size = body.buffer.data, body.buffer.size
+    if borrow and size >= _LARGE:
+        raw = np.frombuffer((c.c_uint8 * size).from_address(address), np.uint8)
+    else:
+        raw = np.frombuffer(c.string_at(address, size), np.uint8)
     count = math.prod(dims)
     if body.dtype in _FOUR_BITS and raw.size == (count + 1) // 2 != count:
         return raw
