@@ -18,10 +18,10 @@ def schema_of(node: Node) -> OpSchema:
 
 
 def plain(value: Any) -> ParamValue:
-    """Numpy scalars, arrays and lists as the plain nested tuples that parameters are kept in."""
+    """Numpy scalars, arrays, lists and ranges as the plain nested tuples that parameters are kept in."""
     if isinstance(value, np.ndarray | np.generic):
         value = cast("Any", value.tolist())
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return tuple(plain(v) for v in cast("Sequence[Any]", value))
     return cast(ParamValue, value)
 

@@ -177,6 +177,12 @@ def _follow(param: Param, value: ParamValue, perm: Perm) -> ParamValue:
     return value
 
 
+def is_reshape(node: Node) -> bool:
+    """Whether a node gives its data another shape and says no more than that."""
+    schema = schema_of(node)
+    return schema.moves is Moves.VIEW and not schema.params
+
+
 def permutation_of(node: Node) -> Perm | None:
     """The permutation that a pure transposition performs, None for every other op."""
     return node.ints("perm") if "perm" in node.params else None

@@ -289,6 +289,10 @@ class Vocabulary(ABC):
         """a times b, each with its last two axes exchanged where asked."""
         return self("MatMul", a, b, bias, transpose_in0=turn_a, transpose_in1=turn_b)
 
+    def fully_connected(self, x: Value, weight: Value, bias: Value | None = None) -> Value:
+        """Rows times weights [out, in]."""
+        return self("FullyConnected", x, weight, bias)
+
     def softmax(self, x: Value, axis: int) -> Value:
         return self("Softmax", x, axis=axis)
 

@@ -42,7 +42,7 @@ def _guess(value: Value) -> str:
 
 def _flip(graph: Graph, old: Value, axis: int) -> None:
     new, b = new_input(graph, old, old.dtype, old.shape)
-    take_over(graph, old, b("Gather", new, b.const([2, 1, 0], np.int32), axis=axis), f"{old.name}_flipped")
+    take_over(graph, old, b.gather(new, b.const([2, 1, 0], np.int32), axis), f"{old.name}_flipped")
 
 
 def _convert(graph: Graph, old: Value, given: str, wanted: str, layout: str) -> None:

@@ -170,6 +170,11 @@ def swappable(kind: str, *inputs: Term, name: str = "") -> Op:
     return Op(kind, inputs, either_order=True, name=name)
 
 
+def find(term: Term, value: Value) -> Match | None:
+    """The first way in which a value fits."""
+    return next(term.match(value, Match()), None)
+
+
 def _always(_: Match) -> str:
     return ""
 

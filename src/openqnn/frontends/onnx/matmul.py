@@ -57,7 +57,7 @@ def gemm(
         weight = _times(t, weight, alpha)
     rows = t.transpose(a, (1, 0)) if transA else a
     bias = _bias(t, c, beta, weight.shape[0])
-    y = t("FullyConnected", rows, weight, bias)
+    y = t.fully_connected(rows, weight, bias)
     return y if bias is not None else _plus(t, y, c, beta)
 
 

@@ -6,8 +6,10 @@ from math import prod
 
 from openqnn.ir import DType, Graph, Node, Shape, Value
 from openqnn.ops import Builder
-from openqnn.passes.edit import RESHAPE, supplant, sweep
-from openqnn.passes.htp.ranks import MOST, merge_views
+from openqnn.passes.edit import builder_at, supplant, sweep
+from openqnn.passes.htp.ranks import merge_views
+from openqnn.passes.htp.rules import MOST
+from openqnn.passes.htp.types import is_cast
 
 _HALF_AND_SINGLE = {DType.FLOAT_16, DType.FLOAT_32}
 
@@ -21,7 +23,7 @@ def fit_border(graph: Graph) -> None:
         if value.rank > MOST and value.producer is not None:
             b = Builder(graph, value.producer.source)
             b.stem = f"{value.name}.flat"
-            flat = b(RESHAPE, value, shape=low_rank(value.shape))
+            flat = b.reshape(value, low_rank(value.shape))
             _become_output(graph, value, flat)
     merge_views(graph)
     for node in list(graph.nodes):
@@ -41,7 +43,7 @@ def _flatten_input(graph: Graph, value: Value) -> None:
         return
     b = Builder(graph, users[0].source, before=next(n for n in graph.nodes if n in users))
     b.stem = f"{value.name}.full"
-    wide = b(RESHAPE, value, shape=full)
+    wide = b.reshape(value, full)
     for user in users:
         for index, given in enumerate(user.inputs):
             if given is value:
@@ -56,15 +58,16 @@ def _become_output(graph: Graph, old: Value, new: Value) -> None:
 
 def _drop_border_cast(graph: Graph, node: Node) -> None:
     """The application converts between float16 and float32: HTP's Cast makes 65536 or NaN of an infinity."""
-    if node.op != "Cast" or {node.x(0).dtype, node.out.dtype} != _HALF_AND_SINGLE:
+    if not is_cast(node) or {node.x(0).dtype, node.out.dtype} != _HALF_AND_SINGLE:
         return
     x, out = node.x(0), node.out
     if graph.is_output(out) and not out.users and x.producer is not None and not graph.is_output(x):
         supplant(graph, out, x)
     elif any(x is v for v in graph.inputs) and set(x.users) == {node}:
         if graph.is_output(out):  # a lone cast: a copy is left
-            node.op = RESHAPE
-            x.dtype = out.dtype = DType.FLOAT_16
+            copy = builder_at(graph, node).reshape(x, x.shape)
+            supplant(graph, out, copy)
+            x.dtype = copy.dtype = DType.FLOAT_16
             return
         x.dtype = out.dtype
         graph.replace_uses(out, x)

@@ -7,21 +7,32 @@ import numpy as np
 from openqnn.ir import DType, Node, Shape, Value
 from openqnn.ops import Builder
 from openqnn.passes.edit import aligned_shape, scalar
-from openqnn.passes.htp.rules import Instead, Refusal, rule
+from openqnn.passes.htp.rules import Instead, Refusal, rule, takes
 
 INT = DType.INT_32
 LARGEST = 65504.0  # of the finite numbers in half precision
 
 
-def number(b: Builder, like: Value, value: float) -> Value:
-    return b.const([value], like.dtype.numpy)
+# What the library's validators list; Mod and the extremes say "incorrect Rank 5".
+takes("ElementWiseAbs", "ElementWiseSelect", "ReluMinMax", kinds="FI")
+takes("ElementWiseMaximum", "ElementWiseMinimum", kinds="FI", axes=4)
+takes("ElementWiseEqual", "ElementWiseNotEqual", kinds="FI")
+takes("ElementWiseLess", "ElementWiseLessEqual", "ElementWiseGreater", "ElementWiseGreaterEqual", kinds="FI")
+takes("ElementWiseAnd", "ElementWiseOr", "ElementWiseXor", "ElementWiseNot", kinds="B")
+takes("ElementWiseMod", kinds="I", axes=4)
+takes("IsNan", "IsInf", kinds="")
+takes(
+    "ElementWiseAtan", "ElementWiseCeil", "ElementWiseCos", "ElementWiseFloor", "ElementWiseNeg",
+    "ElementWiseRound", "ElementWiseSign", "ElementWiseSin", "ElementWiseSquareRoot",
+    "ElementWiseSquaredDifference", "Elu", "HardSwish", "Relu1", "Relu6", "Tanh", axes=4,
+)  # fmt: skip
 
 
 @rule("ElementWiseSoftplus")
 def softplus(node: Node, b: Builder) -> Instead:
     # "OpValidator not found": only the generic form is there.
     parameters = {k: node.float(k) for k in ("beta", "threshold")}
-    return b("ElementWiseNeuron", node.x(0), operation="SOFTPLUS", **parameters)
+    return b.neuron("SOFTPLUS", node.x(0), **parameters)
 
 
 @rule("ElementWiseFmod")
@@ -29,9 +40,9 @@ def floored_remainder(node: Node, b: Builder) -> Instead:
     # "OpValidator not found"; the generic FMOD and MOD are refused too. Integers have ElementWiseMod.
     x, y = node.x(0), node.x(1)
     if x.dtype.is_integer:
-        return b("ElementWiseMod", x, y)
-    whole = b("ElementWiseBinary", x, y, operation="FLOOR_DIV", dtype=x.dtype)
-    return b("ElementWiseSubtract", x, b("ElementWiseMultiply", whole, y))
+        return b.mod(x, y)
+    whole = b.binary("FLOOR_DIV", x, y)
+    return b.sub(x, b.mul(whole, y))
 
 
 @rule("ElementWiseFloorDiv")
@@ -40,48 +51,48 @@ def floor_division(node: Node, b: Builder) -> Instead:
     # towards zero.
     x, y = node.x(0), node.x(1)
     if x.dtype.is_float:
-        return b("ElementWiseBinary", x, y, operation="FLOOR_DIV", dtype=x.dtype)
-    rest = b("ElementWiseMod", x, y)
-    return b("ElementWiseDivide", b("ElementWiseSubtract", x, rest), y)
+        return b.binary("FLOOR_DIV", x, y)
+    rest = b.mod(x, y)
+    return b.div(b.sub(x, rest), y)
 
 
 @rule("ElementWiseAsin")
 def arc_sine(node: Node, b: Builder) -> Instead:
     # Quantized types only. asin x = 2 atan(x / (1 + sqrt(1 - x^2))), which has no pole.
     x = node.x(0)
-    rest = b("ElementWiseSubtract", number(b, x, 1), b("ElementWiseMultiply", x, x))
-    root = b("ElementWiseSquareRoot", b("Relu", rest))
-    half = b("ElementWiseAtan", b("ElementWiseDivide", x, b("ElementWiseAdd", root, number(b, x, 1))))
-    return b("ElementWiseMultiply", half, number(b, x, 2))
+    rest = b.sub(1, b.square(x))
+    root = b.sqrt(b.relu(rest))
+    half = b.atan(b.div(x, b.add(root, 1)))
+    return b.mul(half, 2)
 
 
 @rule("Logit")
 def logit(node: Node, b: Builder) -> Instead:
     # Float16 with a second input only; spelled out.
     x = node.x(0)
-    odds = b("ElementWiseDivide", x, b("ElementWiseSubtract", number(b, x, 1), x))
-    return b("ElementWiseLog", odds)
+    odds = b.div(x, b.sub(1, x))
+    return b.log(odds)
 
 
 @rule("ElementWiseNeg")
 def negated_integer(node: Node, b: Builder) -> Instead:
     # Floats only; 0 - x is exact.
     x = node.x(0)
-    return b("ElementWiseSubtract", number(b, x, 0), x) if x.dtype is INT else None
+    return b.sub(0, x) if x.dtype is INT else None
 
 
 @rule("ElementWiseSign")
 def sign_of_integer(node: Node, b: Builder) -> Instead:
     # Floats only; clipping an integer to -1..1 is its sign.
     x = node.x(0)
-    return b("ReluMinMax", x, min_value=-1.0, max_value=1.0) if x.dtype is INT else None
+    return b.clip(x, -1.0, 1.0) if x.dtype is INT else None
 
 
 @rule("Relu")
 def relu_of_integer(node: Node, b: Builder) -> Instead:
     # Floats only.
     x = node.x(0)
-    return b("ElementWiseMaximum", x, number(b, x, 0)) if x.dtype is INT else None
+    return b.maximum(x, 0) if x.dtype is INT else None
 
 
 @rule("ReluMinMax")
@@ -92,23 +103,7 @@ def clip_of_integer(node: Node, b: Builder) -> Instead:
         return None
     limits = np.iinfo(np.int32)
     bounds = [b.const([int(np.clip(v, limits.min, limits.max))], np.int32) for v in (low, high)]
-    return b("ElementWiseMinimum", b("ElementWiseMaximum", x, bounds[0]), bounds[1])
-
-
-@rule("Cast")
-def cast_to_bool(node: Node, b: Builder) -> Instead:
-    # HTP's Cast to bool gives False for negative numbers and for fractions below 1.
-    x = node.x(0)
-    if node.out.dtype is not DType.BOOL_8 or x.dtype is DType.BOOL_8:
-        return None
-    return b("ElementWiseNotEqual", x, number(b, x, 0))
-
-
-@rule("Cast")
-def cast_to_same(node: Node, b: Builder) -> Instead:
-    # What was a cast between integer types is none any more.
-    x = node.x(0)
-    return b("Reshape", x, shape=x.shape) if x.dtype is node.out.dtype else None
+    return b.minimum(b.maximum(x, bounds[0]), bounds[1])
 
 
 @rule("IsNan", "IsInf")
@@ -123,7 +118,7 @@ def special_numbers(node: Node, b: Builder) -> Instead:
             "HTP's half-precision numbers saturate: what it computes is never infinite or NaN",
             "compare with a large number instead",
         )
-    half = b("Cast", x, dtype=DType.FLOAT_16)
+    half = b.cast(x, DType.FLOAT_16)
     return b(node.op, half, **node.params)
 
 
@@ -132,9 +127,9 @@ def _of_one_sign(node: Node, b: Builder) -> Instead:
     x, negative, positive = node.x(0), node.flag("detect_negative"), node.flag("detect_positive")
     if negative == positive:
         return None
-    either = b("IsInf", x)
-    side = b("ElementWiseLess" if negative else "ElementWiseGreater", x, number(b, x, 0))
-    return b("ElementWiseAnd", either, side)
+    either = b.is_inf(x)
+    side = b.less(x, 0) if negative else b.greater(x, 0)
+    return b.logical_and(either, side)
 
 
 @rule("ElementWiseSelect")
@@ -143,7 +138,7 @@ def integer_choice_in_full(node: Node, b: Builder) -> Instead:
     x, y = node.x(1), node.x(2)
     if x.dtype is not INT or all(v.size > 1 or node.out.size == 1 for v in (x, y)):
         return None
-    return b("ElementWiseSelect", node.x(0), *(repeated(b, v, node.out.shape) for v in (x, y)))
+    return b.select(node.x(0), *(repeated(b, v, node.out.shape) for v in (x, y)))
 
 
 def repeated(b: Builder, x: Value, shape: Shape) -> Value:
@@ -153,8 +148,8 @@ def repeated(b: Builder, x: Value, shape: Shape) -> Value:
     full = aligned_shape(x.shape, len(shape))
     if x.data is not None:
         return b.const(np.ascontiguousarray(np.broadcast_to(x.data, shape)))
-    low = x if x.shape == full else b("Reshape", x, shape=full)
-    return b("Tile", low, multiples=tuple(n // d for n, d in zip(shape, full, strict=True)))
+    low = x if x.shape == full else b.reshape(x, full)
+    return b.tile(low, [n // d for n, d in zip(shape, full, strict=True)])
 
 
 @rule("ElementWiseEqual")
@@ -164,26 +159,4 @@ def equal_to_infinity(node: Node, b: Builder) -> Instead:
     limit = scalar(y) if x.dtype.is_float else None
     if limit is None or not np.isinf(limit):
         return None
-    op = "ElementWiseGreaterEqual" if limit > 0 else "ElementWiseLessEqual"
-    return b(op, x, number(b, x, LARGEST if limit > 0 else -LARGEST))
-
-
-@rule("ElementWiseMultiply")
-def shift_left_wraps(node: Node, b: Builder) -> Instead:
-    # HTP's int32 saturates where others wrap around. A product with a table of all powers of two is a shift:
-    # the bits that would be lost are taken away before, x = low + half * n with -half <= low < half.
-    x, factor = node.x(0), node.x(1).producer
-    table = factor.x(0).data if factor is not None and factor.op == "Gather" else None
-    if factor is None or table is None or table.dtype != np.int32 or table.shape != (32,) or table[31] >= 0:
-        return None
-    places = factor.x(1)
-    lookup = lambda entries: b("Gather", b.const(entries, np.int32), places, axis=0)
-    half = lookup([1 << min(31 - k, 30) for k in range(32)])
-    rest = b("ElementWiseMod", x, half)
-    count = b("ElementWiseDivide", b("ElementWiseSubtract", x, rest), half)
-    odd = b("ElementWiseMod", count, number(b, x, 2))
-    low = b("ElementWiseSubtract", rest, b("ElementWiseMultiply", odd, half))
-    done = b("ElementWiseMultiply", low, lookup([1 << max(k - 1, 0) for k in range(32)]))
-    moved = b("ElementWiseMultiply", done, number(b, x, 2))
-    stays = b("ElementWiseEqual", places, number(b, places, 0))
-    return b("ElementWiseSelect", stays, x, moved)
+    return b.greater_equal(x, LARGEST) if limit > 0 else b.less_equal(x, -LARGEST)

@@ -30,10 +30,10 @@ def matrix_layer(node: Node, b: Builder, width: int) -> Value | None:
     turned = Value(weight.name, weight.dtype, tuple(data.shape), data=data)
     x, bias = node.x(0), node.inputs[2] if node.has(2) else None
     if node.flag("transpose_in0"):
-        x = b("Transpose", x, perm=(*range(x.rank - 2), x.rank - 1, x.rank - 2))
-    flat = x if x.rank == 2 else b("Reshape", x, shape=(x.size // x.shape[-1], x.shape[-1]))
-    y = b("FullyConnected", flat, turned, bias, keep_dims=False)
-    return y if node.out.rank == 2 else b("Reshape", y, shape=node.out.shape)
+        x = b.transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
+    flat = x if x.rank == 2 else b.reshape(x, (x.size // x.shape[-1], x.shape[-1]))
+    y = b.fully_connected(flat, turned, bias)
+    return y if node.out.rank == 2 else b.reshape(y, node.out.shape)
 
 
 def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
@@ -41,9 +41,8 @@ def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
     if width != 16 or node.enum("operation") != "HARD_SIGMOID":
         return None
     x = node.x(0)
-    scaled = b("ElementWiseMultiply", x, b.const([node.float("alpha")], np.float32))
-    moved = b("ElementWiseAdd", scaled, b.const([node.float("beta")], np.float32))
-    return b("ReluMinMax", moved, min_value=0.0, max_value=1.0)
+    moved = b.add(b.mul(x, node.float("alpha")), node.float("beta"))
+    return b.clip(moved, 0.0, 1.0)
 
 
 RULES: Final[dict[str, FixedRule]] = {"MatMul": matrix_layer, "ElementWiseNeuron": hard_sigmoid}

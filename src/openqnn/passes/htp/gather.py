@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.htp.reduce import part
-from openqnn.passes.htp.rules import Instead, Refusal, rule
+from openqnn.passes.htp.ranks import has_too_many_axes, view
+from openqnn.passes.htp.rules import Instead, Refusal, again, rule, takes
 
 MOST_STEPS = 128
-_COMBINE = {"ADD": "ElementWiseAdd", "MUL": "ElementWiseMultiply", "MAX": "ElementWiseMaximum"}
+_COMBINE = {"ADD": Builder.add, "MUL": Builder.mul, "MAX": Builder.maximum}
+
+takes("Gather", "GatherElements", kinds="FI")
+takes("GatherNd", "ScatterElements", kinds="FI", axes=4)
+takes("ScatterNd", kinds="FIB")
+takes("NonZero", kinds="B")
 
 
 @rule("ScatterElements")
@@ -25,9 +32,9 @@ def scatter_step_by_step(node: Node, b: Builder) -> Instead:
             f"HTP has no {how} in ScatterElements; {steps} updates are too many to spell out one by one"
         )
     for k in range(steps):
-        where, new = (part(b, v, axis, k, k + 1) if steps > 1 else v for v in (indices, updates))
-        old = b("GatherElements", data, where, axis=axis)
-        data = b("ScatterElements", data, where, b(_COMBINE[how], old, new), axis=axis, reduction="NONE")
+        where, new = (b.part(v, axis, k, k + 1) if steps > 1 else v for v in (indices, updates))
+        old = b.gather_elements(data, where, axis)
+        data = b.scatter_elements(data, where, _COMBINE[how](b, old, new), axis)
     return data
 
 
@@ -37,9 +44,19 @@ def gather_of_booleans(node: Node, b: Builder) -> Instead:
     x = node.x(0)
     if x.dtype is not DType.BOOL_8:
         return None
-    wide = b("Cast", x, dtype=DType.INT_32)
+    wide = b.cast(x, DType.INT_32)
     found: Value = b(node.op, wide, node.x(1), **node.params)
-    return b("Cast", found, dtype=DType.BOOL_8)
+    return b.cast(found, DType.BOOL_8)
+
+
+@rule("Gather")
+def gather_on_three_axes(node: Node, b: Builder) -> Instead:
+    # Five axes at most: indices in a row, and the data as what lies before, along and behind the axis.
+    if not has_too_many_axes(node):
+        return None
+    x, indices, at = node.x(0), node.x(1), node.int("axis")
+    data = view(b, x, (prod(x.shape[:at]), x.shape[at], prod(x.shape[at + 1 :])))
+    return view(b, again(b, node, data, view(b, indices, (indices.size,)), axis=1), node.out.shape)
 
 
 @rule("NonZero")
@@ -48,6 +65,6 @@ def all_that_can_be(node: Node, b: Builder) -> Instead:
     x = node.x(0)
     if node.out.shape[0] == x.size and x.dtype is DType.BOOL_8:
         return None
-    flags = x if x.dtype is DType.BOOL_8 else b("Cast", x, dtype=DType.BOOL_8)
-    rows = b("NonZero", flags, shape=(x.size, x.rank), dtype=DType.INT_32)
-    return part(b, rows, 0, 0, node.out.shape[0]) if node.out.shape[0] < x.size else rows
+    flags = x if x.dtype is DType.BOOL_8 else b.cast(x, DType.BOOL_8)
+    rows = b.non_zero(flags, x.size)
+    return b.part(rows, 0, 0, node.out.shape[0]) if node.out.shape[0] < x.size else rows

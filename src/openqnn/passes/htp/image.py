@@ -10,9 +10,7 @@ import numpy as np
 
 from openqnn.ir import Array, Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.edit import RESHAPE
 from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.reduce import part
 from openqnn.passes.htp.rules import Instead, again, rule
 
 # -- pooling -------------------------------------------------------------------------------------------------
@@ -44,16 +42,14 @@ def average_by_convolution(node: Node, b: Builder) -> Instead:
         none = (0, 0)
         total = _window_sums(b, deep, (kernel[0], 1), (stride[0], 1), [pads[0], none])
         total = view(b, total, (batch, total.shape[1], rows, columns, channels))
-    if total.shape != node.out.shape:
-        total = b("StridedSlice", total, ranges=tuple((0, d, 1) for d in node.out.shape))
-    return b("ElementWiseMultiply", total, b.const(1 / _window_counts(node, pads), x.dtype.numpy))
+    return b.mul(_front(b, total, node.out.shape), b.const(1 / _window_counts(node, pads), x.dtype.numpy))
 
 
 def _window_sums(
     b: Builder, x: Value, kernel: Sequence[int], stride: Sequence[int], pads: Sequence[tuple[int, int]]
 ) -> Value:
     ones = b.const(np.ones((*kernel, 1, x.shape[-1])), x.dtype.numpy)
-    return b("DepthWiseConv2d", x, ones, stride=tuple(stride), pad_amount=tuple(pads))
+    return b.depthwise_conv(x, ones, None, stride=stride, pad_amount=pads)
 
 
 def _window_counts(node: Node, pads: Sequence[tuple[int, int]]) -> Array:
@@ -75,24 +71,24 @@ def maximum_of_volume(node: Node, b: Builder) -> Instead:
     batch, depth, height, width, channels = node.x(0).shape
     kernel, stride, pads = node.ints("filter_size"), node.ints("stride"), _pads(node)
     planes = view(b, node.x(0), (batch * depth, height, width, channels))
-    flat = b("PoolMax2d", planes, filter_size=kernel[1:], stride=stride[1:], pad_amount=tuple(pads[1:]))
+    flat = b.pool_max(planes, kernel[1:], stride[1:], pads[1:])
     rows, columns = flat.shape[1:3]
     deep = view(b, flat, (batch, depth, rows * columns, channels))
-    done = b(
-        "PoolMax2d", deep, filter_size=(kernel[0], 1), stride=(stride[0], 1), pad_amount=(pads[0], (0, 0))
-    )
+    done = b.pool_max(deep, (kernel[0], 1), (stride[0], 1), (pads[0], (0, 0)))
     whole = view(b, done, (batch, done.shape[1], rows, columns, channels))
-    return b("StridedSlice", whole, ranges=tuple((0, d, 1) for d in node.out.shape)) if (
-        whole.shape != node.out.shape
-    ) else whole  # fmt: skip
+    return _front(b, whole, node.out.shape)
+
+
+def _front(b: Builder, x: Value, shape: Sequence[int]) -> Value:
+    """The first elements along every axis."""
+    return x if x.shape == tuple(shape) else b.strided_slice(x, [(0, d, 1) for d in shape])
 
 
 @rule("L2Pool2d")
 def quadratic_mean(node: Node, b: Builder) -> Instead:
     # "OpValidator not found".
-    square = b("ElementWiseMultiply", node.x(0), node.x(0))
-    keys = ("filter_size", "stride", "pad_amount")
-    return b("ElementWiseSquareRoot", b("PoolAvg2d", square, **{k: node.params[k] for k in keys}))
+    size, stride, pads = node.ints("filter_size"), node.ints("stride"), node.rows("pad_amount")
+    return b.sqrt(b.pool_avg(b.square(node.x(0)), size, stride, pads))
 
 
 # -- resizing ------------------------------------------------------------------------------------------------
@@ -116,8 +112,8 @@ def _gathered(node: Node, b: Builder, mode: str, rounding: str) -> Value:
         where = [_rounded(_coordinate(i, old, new, mode), rounding) for i in range(new)]
         index = np.clip(where, 0, old - 1)
         if old != new or list(index) != list(range(new)):
-            x = b("Gather", x, b.const(index, np.int32), axis=axis)
-    return x if x is not node.x(0) else b(RESHAPE, x, shape=x.shape)
+            x = b.gather(x, b.const(index, np.int32), axis=axis)
+    return x if x is not node.x(0) else b.reshape(x, x.shape)
 
 
 def _coordinate(i: int, old: int, new: int, mode: str) -> float:
@@ -144,7 +140,7 @@ def single_row_of_pytorch(node: Node, b: Builder) -> Instead:
     x = node.x(0)
     for axis in range(1, x.rank - 1):
         if node.out.shape[axis] == 1 and x.shape[axis] > 1:
-            x = part(b, x, axis, 0, 1)
+            x = b.part(x, axis, 0, 1)
     return again(b, node, x, shape=node.out.shape, transformation_mode="HALF_PIXEL")
 
 
@@ -164,9 +160,9 @@ def nearest_even_pixel(node: Node, b: Builder) -> Instead:
     sizes = [width - 1, height - 1] if corners else [width, height]
     scale = b.const(np.maximum(sizes, 1) / 2, grid.dtype.numpy)
     shift = b.const(np.asarray(sizes) / 2 - (0 if corners else 0.5), grid.dtype.numpy)
-    pixel = b("ElementWiseRound", b("ElementWiseAdd", b("ElementWiseMultiply", grid, scale), shift))
+    pixel = b.round(b.add(b.mul(grid, scale), shift))
     b.stem = f"{_ON_PIXEL}.{b.stem}"
-    back = b("ElementWiseDivide", b("ElementWiseSubtract", pixel, shift), scale)
+    back = b.div(b.sub(pixel, shift), scale)
     return again(b, node, node.x(0), back)
 
 
@@ -190,18 +186,21 @@ def output_padding_by_pads(node: Node, b: Builder) -> Instead:
 
 def _grown(node: Node, b: Builder, x: Value, grow: Sequence[tuple[int, int]]) -> Value:
     """What lies beyond the last window is the bias alone."""
-    padded = b("Pad", x, scheme="CONSTANT", pad_amount=((0, 0), *grow, (0, 0)))
+    padded = b.pad(x, ((0, 0), *grow, (0, 0)))
     if not node.has(2):
         return padded
     mask = np.ones((1, *padded.shape[1:3], 1))
     mask[:, : x.shape[1], : x.shape[2]] = 0
-    bias = b("ElementWiseMultiply", b.const(mask, x.dtype.numpy), node.x(2))
-    return b("ElementWiseAdd", padded, bias)
+    bias = b.mul(b.const(mask, x.dtype.numpy), node.x(2))
+    return b.add(padded, bias)
 
 
 @rule("Conv1d", "DepthWiseConv1d", "TransposeConv1d")
 def convolution_of_a_line(node: Node, b: Builder) -> Instead:
     # "OpValidator not found": an image of one row.
+    of_image = {"Conv1d": b.conv, "DepthWiseConv1d": b.depthwise_conv, "TransposeConv1d": b.transpose_conv}[
+        node.op
+    ]
     x, weight = node.x(0), node.x(1)
     row = view(b, x, (x.shape[0], 1, *x.shape[1:]))
     kernel = view(b, weight, (1, *weight.shape))
@@ -213,7 +212,7 @@ def convolution_of_a_line(node: Node, b: Builder) -> Instead:
     params["pad_amount"] = ((0, 0), node.ints("pad_amount"))
     if "group" in node.params:
         params["group"] = node.int("group")
-    done = b(node.op.replace("1d", "2d"), row, kernel, node.inputs[2] if node.has(2) else None, **params)
+    done = of_image(row, kernel, node.inputs[2] if node.has(2) else None, **params)
     return view(b, done, node.out.shape)
 
 
@@ -225,14 +224,12 @@ def fold_by_convolution(node: Node, b: Builder) -> Instead:
     batch, height, width, channels = node.out.shape
     rows = (height + top + bottom - dh * (kh - 1) - 1) // sh + 1
     columns = (width + left + right - dw * (kw - 1) - 1) // sw + 1
-    image = view(b, b("Transpose", node.x(0), perm=(0, 2, 1)), (batch, rows, columns, channels * kh * kw))
+    image = view(b, b.transpose(node.x(0), (0, 2, 1)), (batch, rows, columns, channels * kh * kw))
     weight = np.zeros((dh * (kh - 1) + 1, dw * (kw - 1) + 1, channels * kh * kw, channels))
     for c, i, j in np.ndindex(channels, kh, kw):
         weight[i * dh, j * dw, (c * kh + i) * kw + j, c] = 1
-    full = b(
-        "TransposeConv2d", image, b.const(weight, node.x(0).dtype.numpy), stride=(sh, sw),
-        pad_amount=((0, 0), (0, 0)),
-    )  # fmt: skip
+    kernel = b.const(weight, node.x(0).dtype.numpy)
+    full = b.transpose_conv(image, kernel, None, stride=(sh, sw), pad_amount=((0, 0), (0, 0)))
     return _cut_to(b, full, (top, left), node.out.shape)
 
 
@@ -240,6 +237,6 @@ def _cut_to(b: Builder, x: Value, start: tuple[int, int], shape: Sequence[int]) 
     """The window of an image that begins at `start`; zeros where the image ends before."""
     lacking = [max(0, s + d - have) for s, d, have in zip(start, shape[1:3], x.shape[1:3], strict=True)]
     if any(lacking):
-        x = b("Pad", x, scheme="CONSTANT", pad_amount=((0, 0), (0, lacking[0]), (0, lacking[1]), (0, 0)))
+        x = b.pad(x, ((0, 0), (0, lacking[0]), (0, lacking[1]), (0, 0)))
     ranges = ((0, x.shape[0], 1), *((s, s + d, 1) for s, d in zip(start, shape[1:3], strict=True)))
-    return b("StridedSlice", x, ranges=(*ranges, (0, x.shape[3], 1)))
+    return b.strided_slice(x, (*ranges, (0, x.shape[3], 1)))

@@ -10,18 +10,20 @@ import numpy as np
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import inverse
-from openqnn.passes.edit import TRANSPOSE, scalar
+from openqnn.passes.edit import scalar
 from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, again, rule
+from openqnn.passes.htp.rules import Instead, again, rule, takes
+
+takes("Batchnorm", "L2Norm", "LayerNorm", "LogSoftmax", "RmsNorm", axes=4)
 
 
 def to_last(b: Builder, x: Value, axis: int) -> Value:
     """The axis behind all others."""
-    return b(TRANSPOSE, x, perm=_last(x.rank, axis))
+    return b.transpose(x, _last(x.rank, axis))
 
 
 def from_last(b: Builder, x: Value, axis: int) -> Value:
-    return b(TRANSPOSE, x, perm=inverse(_last(x.rank, axis)))
+    return b.transpose(x, inverse(_last(x.rank, axis)))
 
 
 def _last(rank: int, axis: int) -> tuple[int, ...]:
@@ -51,13 +53,13 @@ def over_one_last_axis(node: Node, b: Builder) -> Instead:
         return None
     rest = [i for i in range(rank) if i not in axes]
     perm = (*rest, *axes)
-    turned = x if perm == tuple(range(rank)) else b(TRANSPOSE, x, perm=perm)
+    turned = x if perm == tuple(range(rank)) else b.transpose(x, perm)
     width = prod(x.shape[a] for a in axes)
     flat = view(b, turned, (*(x.shape[i] for i in rest), width))
     gamma, beta = (view(b, node.x(i), (width,)) if node.has(i) else None for i in (1, 2))
     done = _normed(node, b, flat, gamma, beta)
     done = view(b, done, turned.shape)
-    return done if turned is x else b(TRANSPOSE, done, perm=inverse(perm))
+    return done if turned is x else b.transpose(done, inverse(perm))
 
 
 def _normed(node: Node, b: Builder, x: Value, gamma: Value | None, beta: Value | None) -> Value:
@@ -67,7 +69,7 @@ def _normed(node: Node, b: Builder, x: Value, gamma: Value | None, beta: Value |
         return again(b, node, x, gamma, beta, axes=last)
     gamma = gamma or b.const(np.ones(x.shape[-1]), dtype)
     done = again(b, node, x, gamma, b.const(np.zeros(x.shape[-1]), dtype), axes=last)
-    return done if beta is None else b("ElementWiseAdd", done, beta)
+    return done if beta is None else b.add(done, beta)
 
 
 @rule("RmsNorm")
@@ -81,4 +83,4 @@ def rms_beta_is_ignored(node: Node, b: Builder) -> Instead:
     zeros = b.const(np.zeros(node.x(2).shape), node.x(0).dtype.numpy)
     done = again(b, node, node.x(0), node.inputs[1], zeros)
     shape = tuple(d if i in node.ints("axes") else 1 for i, d in enumerate(node.x(0).shape))
-    return b("ElementWiseAdd", done, view(b, node.x(2), shape))
+    return b.add(done, view(b, node.x(2), shape))

@@ -1,53 +1,78 @@
-"""Formulas that leave the range or the accuracy of half precision, said so that they do not."""
+"""Formulas that leave the range or the accuracy of half precision or of int32, said so that they do not."""
 
 from __future__ import annotations
 
 from math import inf, log, prod, sqrt
 
+import numpy as np
+
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.edit import RESHAPE, TRANSPOSE, scalar
-from openqnn.passes.htp.elementwise import number
-from openqnn.passes.htp.rules import Instead, rule
+from openqnn.ops.layout import is_reshape, permutation_of
+from openqnn.passes.edit import scalar
+from openqnn.passes.htp.rules import Instead, rule, takes
+from openqnn.passes.htp.shape import is_join
+from openqnn.passes.patterns import terms
+from openqnn.passes.rewrite import Any, Const, Number, find
+
+takes("ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply", kinds="FI", wraps=True)
+takes("ElementWiseDivide", kinds="FI")
+takes("ElementWiseLog", axes=4)
 
 SMALLEST = 6.2e-5  # of the numbers that half precision holds in full accuracy
 
+_X, _M = Any("x"), Any("m")
+_SUM = terms.sum_of(_X)
+_VARIANCE = terms.sub(terms.mean(terms.square(_X), name="squares"), terms.square(terms.mean(_X, name="mean")))
+_SUM_OF_POWERS = terms.sum_of(terms.exp(terms.clip(_X) | _X))
+_SQUARE_AND_LITTLE = terms.add(terms.square(_M), Number(name="little"))
+_LENGTH = terms.sqrt(terms.sum_of(terms.square(_X), name="sum"))
+_LOOKUP = terms.gather(Const("table"), Any("places"))
 
-def _made_by(value: Value, op: str) -> Node | None:
-    return value.producer if value.producer is not None and value.producer.op == op else None
 
-
-def _square_of(value: Value) -> Value | None:
-    node = _made_by(value, "ElementWiseMultiply")
-    return node.x(0) if node is not None and node.x(0) is node.x(1) else None
+@rule("ElementWiseMultiply")
+def shift_left_wraps(node: Node, b: Builder) -> Instead:
+    # HTP's int32 saturates where others wrap around. A product with a table of all powers of two is a shift:
+    # the bits that would be lost are taken away before, x = low + half * n with -half <= low < half.
+    found = find(_LOOKUP, node.x(1))
+    table = found["table"].data if found is not None else None
+    if found is None or table is None or table.dtype != np.int32 or table.shape != (32,) or table[31] >= 0:
+        return None
+    x, places = node.x(0), found["places"]
+    lookup = lambda entries: b.gather(b.const(entries, np.int32), places, axis=0)
+    half = lookup([1 << min(31 - k, 30) for k in range(32)])
+    rest = b.mod(x, half)
+    odd = b.mod(b.div(b.sub(x, rest), half), 2)
+    low = b.sub(rest, b.mul(odd, half))
+    done = b.mul(low, lookup([1 << max(k - 1, 0) for k in range(32)]))
+    moved = b.mul(done, 2)
+    return b.select(b.equal(places, 0), x, moved)
 
 
 @rule("ElementWiseMultiply", "ElementWiseDivide")
 def mean_instead_of_sum(node: Node, b: Builder) -> Instead:
     # A sum of many squares passes 65504, though its mean would not: ReduceMean does not overflow on the way.
-    total, factor = _made_by(node.x(0), "ReduceSum"), scalar(node.x(1))
-    if total is None or factor is None or not node.out.dtype.is_float or node.out.shape != total.out.shape:
+    found, factor = find(_SUM, node.x(0)), scalar(node.x(1))
+    if found is None or factor is None or not node.out.dtype.is_float:
         return None
-    count = prod(total.x(0).shape[a] for a in total.ints("axes"))
+    total, axes = found.root, found.root.ints("axes")
+    count = prod(found["x"].shape[a] for a in axes)
     share = factor if node.op == "ElementWiseMultiply" else 1 / factor if factor else 0.0
-    if abs(share * count - 1) > 1e-5:
+    if node.out.shape != total.out.shape or abs(share * count - 1) > 1e-5:
         return None
-    return b("ReduceMean", total.x(0), axes=total.ints("axes"), keep_dims=total.flag("keep_dims"))
+    return b.reduce_mean(found["x"], axes, total.flag("keep_dims"))
 
 
 @rule("ElementWiseSubtract")
 def variance_of_the_centred(node: Node, b: Builder) -> Instead:
     # The mean of squares less the square of the mean: two numbers of 350 differ by 24, and half precision has
     # three digits. The mean of the centred squares has no such loss.
-    squares, mean = _made_by(node.x(0), "ReduceMean"), _square_of(node.x(1))
-    first = _made_by(mean, "ReduceMean") if mean is not None else None
-    x = _square_of(squares.x(0)) if squares is not None else None
-    if squares is None or first is None or x is None or first.x(0) is not x or first.params != squares.params:
+    found = find(_VARIANCE, node.out)
+    if found is None or found.node("mean").params != found.node("squares").params:
         return None
-    axes = squares.ints("axes")
-    centred = b("ElementWiseSubtract", x, b("ReduceMean", x, axes=axes, keep_dims=True))
-    keep = squares.flag("keep_dims")
-    return b("ReduceMean", b("ElementWiseMultiply", centred, centred), axes=axes, keep_dims=keep)
+    x, squares = found["x"], found.node("squares")
+    centred = b.sub(x, b.reduce_mean(x, squares.ints("axes"), keep_dims=True))
+    return b.reduce_mean(b.square(centred), squares.ints("axes"), squares.flag("keep_dims"))
 
 
 _SHIFTED = "htp_shifted"
@@ -56,19 +81,15 @@ _SHIFTED = "htp_shifted"
 @rule("ElementWiseLog")
 def log_of_sum_of_powers(node: Node, b: Builder) -> Instead:
     # e^x leaves half precision at x = 11: the largest x is taken out before, and put back after.
-    total = _made_by(node.x(0), "ReduceSum")
-    power = _made_by(total.x(0), "ElementWiseExp") if total is not None else None
-    if total is None or power is None:
+    found = find(_SUM_OF_POWERS, node.x(0))
+    if found is None or _is_shifted(found["x"]):
         return None
-    bounds = _made_by(power.x(0), "ReluMinMax")
-    x, axes = power.x(0) if bounds is None else bounds.x(0), total.ints("axes")
-    if _is_shifted(x):
-        return None
-    largest = b("ReduceMax", x, axes=axes, keep_dims=True)
+    x, axes = found["x"], found.root.ints("axes")
+    largest = b.reduce_max(x, axes, keep_dims=True)
     b.stem = f"{_SHIFTED}.{b.stem}"
-    powers = b("ElementWiseExp", b("ElementWiseSubtract", x, largest))
-    logarithm = b("ElementWiseLog", b("ReduceSum", powers, axes=axes, keep_dims=True))
-    return b("Reshape", b("ElementWiseAdd", logarithm, largest), shape=node.out.shape)
+    powers = b.exp(b.sub(x, largest))
+    logarithm = b.log(b.reduce_sum(powers, axes, keep_dims=True))
+    return b.reshape(b.add(logarithm, largest), node.out.shape)
 
 
 def _is_shifted(x: Value) -> bool:
@@ -79,38 +100,29 @@ def _is_shifted(x: Value) -> bool:
 def log_of_small_power(node: Node, b: Builder) -> Instead:
     # log(m^2 + e) with e = 1e-10, as spectrograms have it: half precision ends at 6e-8. It is twice the
     # logarithm of the hypotenuse of m and sqrt(e), which are larger; both are scaled up, and back after.
-    total = _made_by(node.x(0), "ElementWiseAdd")
-    small = scalar(total.x(1)) if total is not None else None
-    m = _square_of(total.x(0)) if total is not None else None
-    if m is None or small is None or not 0 < small < SMALLEST or not node.out.dtype.is_float:
+    found = find(_SQUARE_AND_LITTLE, node.x(0))
+    little = found.number("little") if found is not None else 0.0
+    if found is None or not 0 < little < SMALLEST or not node.out.dtype.is_float:
         return None
-    scale = 2.0 ** round(-log(small, 4) / 1.5)  # brings sqrt(e) to about 0.02, and leaves room for m above 1
-    m = _scaled_length(b, m, scale)
-    e = number(b, m, sqrt(small) * scale)
-    longer, shorter = b("ElementWiseMaximum", m, e), b("ElementWiseMinimum", m, e)
-    ratio = b("ElementWiseDivide", shorter, longer)
-    one = number(b, m, 1)
-    rest = b("ElementWiseAdd", b("ElementWiseMultiply", ratio, ratio), one)
-    sum_of_logs = b("ElementWiseAdd", *(_twice_log(b, longer), b("ElementWiseLog", rest)))
-    return b("ElementWiseSubtract", sum_of_logs, number(b, m, 2 * log(scale)))
-
-
-def _twice_log(b: Builder, x: Value) -> Value:
-    return b("ElementWiseMultiply", b("ElementWiseLog", x), number(b, x, 2))
+    scale = 2.0 ** round(-log(little, 4) / 1.5)  # brings sqrt(e) to about 0.02, and leaves room for m above 1
+    m = _scaled_length(b, found["m"], scale)
+    e = b.scalar(sqrt(little) * scale, m)
+    longer, shorter = b.maximum(m, e), b.minimum(m, e)
+    rest = b.add(b.square(b.div(shorter, longer)), 1)
+    sum_of_logs = b.add(b.mul(b.log(longer), 2), b.log(rest))
+    return b.sub(sum_of_logs, 2 * log(scale))
 
 
 def _scaled_length(b: Builder, m: Value, scale: float) -> Value:
     """m * scale; the root of a sum of squares scales its terms, so that their squares do not vanish."""
-    root = _made_by(m, "ElementWiseSquareRoot")
-    total = _made_by(root.x(0), "ReduceSum") if root is not None else None
-    x = _square_of(total.x(0)) if total is not None else None
-    if total is None or x is None:
-        return b("ElementWiseMultiply", b("ElementWiseAbs", m), number(b, m, scale))
+    found = find(_LENGTH, m)
+    if found is None:
+        return b.mul(b.abs(m), scale)
+    total = found.node("sum")
     part = 16.0  # squares of numbers up to 16 stay in range
-    large = b("ElementWiseMultiply", x, number(b, x, part))
-    squares = b("ElementWiseMultiply", large, large)
-    sums = b("ReduceSum", squares, axes=total.ints("axes"), keep_dims=total.flag("keep_dims"))
-    return b("ElementWiseMultiply", b("ElementWiseSquareRoot", sums), number(b, m, scale / part))
+    squares = b.square(b.mul(found["x"], part))
+    sums = b.reduce_sum(squares, total.ints("axes"), total.flag("keep_dims"))
+    return b.mul(b.sqrt(sums), scale / part)
 
 
 @rule("Sigmoid")
@@ -120,18 +132,22 @@ def sigmoid_of_scores(node: Node, b: Builder) -> Instead:
     if not _reaches_output(b, node.out) or not node.out.dtype.is_float:
         return None
     x = node.x(0)
-    power = b("ElementWiseExp", b("ReluMinMax", x, min_value=-17.0, max_value=0.0))
-    low = b("ElementWiseDivide", power, b("ElementWiseAdd", power, number(b, x, 1)))
-    return b("ElementWiseSelect", b("ElementWiseLess", x, number(b, x, 0)), low, b("Sigmoid", x))
+    power = b.exp(b.clip(x, -17.0, 0.0))
+    low = b.div(power, b.add(power, 1))
+    return b.select(b.less(x, 0), low, b.sigmoid(x))
 
 
 def _reaches_output(b: Builder, value: Value) -> bool:
     """Whether a value is what the graph gives, if need be in another shape."""
     while not b.graph.is_output(value):
-        if len(value.users) != 1 or value.users[0].op not in (RESHAPE, TRANSPOSE, "Concat"):
+        if len(value.users) != 1 or not _carries(value.users[0]):
             return False
         value = value.users[0].out
     return True
+
+
+def _carries(node: Node) -> bool:
+    return is_reshape(node) or permutation_of(node) is not None or is_join(node)
 
 
 LOWEST_POWER, HIGHEST_POWER = -18.0, 12.0  # beyond these e^x is 0, or at the end of the range
@@ -141,8 +157,10 @@ LOWEST_POWER, HIGHEST_POWER = -18.0, 12.0  # beyond these e^x is 0, or at the en
 def power_in_range(node: Node, b: Builder) -> Instead:
     # e^x is -131008 from x = -88 down, and 0 at x = 100: where nothing is left to compute, x is cut off.
     x = node.x(0)
-    bounds = _made_by(x, "ReluMinMax")
-    low, high = (bounds.float(k) for k in ("min_value", "max_value")) if bounds is not None else (-inf, inf)
+    found = find(terms.clip(_X), x)
+    low, high = (
+        (found.root.float(k) for k in ("min_value", "max_value")) if found is not None else (-inf, inf)
+    )
     if low >= LOWEST_POWER and high <= HIGHEST_POWER:
         return None
-    return b("ElementWiseExp", b("ReluMinMax", x, min_value=LOWEST_POWER, max_value=HIGHEST_POWER))
+    return b.exp(b.clip(x, LOWEST_POWER, HIGHEST_POWER))

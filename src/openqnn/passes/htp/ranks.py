@@ -4,53 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Final
 
 from openqnn.ir import Graph, Node, Shape, Value
 from openqnn.ops import Builder, schema_of
+from openqnn.ops.layout import is_reshape
 from openqnn.ops.schema import Axis, Moves
-from openqnn.passes.edit import RESHAPE, TRANSPOSE, aligned_shape, sweep
-from openqnn.passes.htp.rules import Instead, Refusal, again
-
-MOST = 5
-# Validators that stop at four axes; Mod and the extremes say "incorrect Rank 5".
-FOUR: Final = frozenset((
-    "ElementWiseCeil", "ElementWiseFloor", "ElementWiseLog", "ElementWiseNeg", "ElementWiseRound",
-    "ElementWiseSin", "ElementWiseCos", "ElementWiseSquareRoot", "ElementWiseMaximum", "ElementWiseMinimum",
-    "ElementWiseSquaredDifference", "ElementWiseMod", "ElementWiseSign", "ElementWiseAtan", "HardSwish",
-    "Relu1", "Relu6", "Tanh", "Elu", "LogSoftmax", "LayerNorm", "RmsNorm", "L2Norm", "Batchnorm", "GatherNd",
-    "ScatterElements", "ExpandDims", "Pack", "Argmax", "Argmin", "TopK", "CumulativeSum", "FullyConnected",
-))  # fmt: skip
-_VIEWS = frozenset(("Squeeze", "ExpandDims"))
-
-
-def limit(op: str) -> int:
-    return 4 if op in FOUR else MOST
+from openqnn.passes.edit import aligned_shape, sweep
+from openqnn.passes.htp.rules import MOST, Instead, Refusal, again, taken
 
 
 def fit_rank(node: Node, b: Builder) -> Instead:
     """The same node on fewer axes, between two reshapes that `merge_views` joins with their neighbours."""
-    values = (*filter(None, node.inputs), *node.outputs)
-    rank = max((v.rank for v in values), default=0)
-    if node.op in _VIEWS:
-        return b(RESHAPE, node.x(0), shape=node.out.shape)  # the rank of these is limited, and types too
-    if node.op == RESHAPE:
-        return None
     schema = schema_of(node)
-    # int32 and bool of five axes pass the validator, but a graph of several such nodes fails in finalize.
-    whole = schema.moves is Moves.ELEMENTWISE and any(not v.dtype.is_float for v in values)
-    if rank <= (4 if whole else limit(node.op)):
+    if schema.moves is Moves.VIEW:  # the others are limited in rank, and in types too
+        return None if is_reshape(node) else b.reshape(node.x(0), node.out.shape)
+    if not has_too_many_axes(node):
         return None
     if schema.moves is Moves.ELEMENTWISE:
         return _elementwise(node, b)
-    if node.op == "Gather":
-        return _gather(node, b)
-    if node.op == TRANSPOSE:
-        return transpose(b, node.x(0), node.ints("perm"))
     axis = [p.name for p in schema.params if p.axis is Axis.ONE]
     if len(axis) == 1 and len(node.outputs) == 1:
         return _along_axis(node, b, axis[0])
     return _along_axes(node, b) if "axes" in node.params else None
+
+
+def has_too_many_axes(node: Node) -> bool:
+    values = (*filter(None, node.inputs), *node.outputs)
+    rank = max((v.rank for v in values), default=0)
+    # int32 and bool of five axes pass the validator, but a graph of several such nodes fails in finalize.
+    whole = schema_of(node).moves is Moves.ELEMENTWISE and any(not v.dtype.is_float for v in values)
+    return rank > (4 if whole else taken(node).axes)
 
 
 def refuse_rank(node: Node) -> None:
@@ -63,7 +46,7 @@ def refuse_rank(node: Node) -> None:
 
 
 def view(b: Builder, value: Value, shape: Sequence[int]) -> Value:
-    return value if value.shape == tuple(shape) else b(RESHAPE, value, shape=tuple(shape))
+    return value if value.shape == tuple(shape) else b.reshape(value, shape)
 
 
 # -- by kind of op -------------------------------------------------------------------------------------------
@@ -89,7 +72,7 @@ def merged(shapes: Sequence[Shape]) -> list[Shape]:
 def _elementwise(node: Node, b: Builder) -> Instead:
     values = [v for v in node.inputs if v is not None]
     shapes = merged([v.shape for v in (*values, node.out)])
-    if len(shapes[-1]) > limit(node.op):
+    if len(shapes[-1]) > taken(node).axes:
         return None
     done = again(b, node, *(view(b, v, s) for v, s in zip(values, shapes, strict=False)), shape=shapes[-1])
     return view(b, done, node.out.shape)
@@ -110,13 +93,6 @@ def _along_axis(node: Node, b: Builder, name: str) -> Instead:
     return view(b, again(b, node, *inputs, shape=target, **{name: 1}), node.out.shape)
 
 
-def _gather(node: Node, b: Builder) -> Instead:
-    """Indices in a row, and the data as what lies before, along and behind the axis."""
-    x, indices, at = node.x(0), node.x(1), node.int("axis")
-    data = view(b, x, (prod(x.shape[:at]), x.shape[at], prod(x.shape[at + 1 :])))
-    return view(b, again(b, node, data, view(b, indices, (indices.size,)), axis=1), node.out.shape)
-
-
 def _along_axes(node: Node, b: Builder) -> Instead:
     """A reduction: neighbours that are both folded, or both kept, merge."""
     x, axes = node.x(0), set(node.ints("axes"))
@@ -130,7 +106,7 @@ def _along_axes(node: Node, b: Builder) -> Instead:
             groups[-1].append(i)
         else:
             groups.append([i])
-    if not any(g[0] in axes for g in groups) or len(groups) > limit(node.op):
+    if not any(g[0] in axes for g in groups) or len(groups) > taken(node).axes:
         return None
     low = view(b, x, tuple(prod(x.shape[i] for i in g) for g in groups))
     folded = tuple(k for k, g in enumerate(groups) if g[0] in axes)
@@ -155,7 +131,7 @@ def transpose(b: Builder, x: Value, perm: Sequence[int]) -> Value:
         return view(b, x, target)
     if len(short) > MOST:
         return view(b, _in_moves(b, view(b, x, shape), short), target)
-    return view(b, b(TRANSPOSE, view(b, x, shape), perm=short), target)
+    return view(b, b.transpose(view(b, x, shape), short), target)
 
 
 def _in_moves(b: Builder, x: Value, perm: tuple[int, ...]) -> Value:
@@ -167,7 +143,7 @@ def _in_moves(b: Builder, x: Value, perm: tuple[int, ...]) -> Value:
         if here == place:
             continue
         low = (prod(shape[:place]), prod(shape[place:here]), shape[here], prod(shape[here + 1 :]))
-        x = b(TRANSPOSE, view(b, x, low), perm=(0, 2, 1, 3))
+        x = b.transpose(view(b, x, low), (0, 2, 1, 3))
         at.insert(place, at.pop(here))
         shape.insert(place, shape.pop(here))
     return x
@@ -179,13 +155,13 @@ def _in_moves(b: Builder, x: Value, perm: tuple[int, ...]) -> Value:
 def merge_views(graph: Graph) -> None:
     """A reshape of a reshape is one reshape: what had too many axes in between is gone."""
     for node in list(graph.nodes):
-        before = node.x(0).producer if node.op == RESHAPE and node.inputs else None
-        while before is not None and before.op == RESHAPE:
+        before = node.x(0).producer if is_reshape(node) and node.inputs else None
+        while before is not None and is_reshape(before):
             graph.set_input(node, 0, before.x(0))
             sweep(graph, [before])
             before = node.x(0).producer
     for node in list(graph.nodes):
-        same = node.op == RESHAPE and node.x(0).shape == node.out.shape
+        same = is_reshape(node) and node.x(0).shape == node.out.shape
         if same and not graph.is_output(node.out):
             graph.replace_uses(node.out, node.x(0))
             sweep(graph, [node])

@@ -8,24 +8,25 @@ import numpy as np
 
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.edit import TRANSPOSE
-from openqnn.passes.htp.elementwise import number
 from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, again, rule
+from openqnn.passes.htp.rules import Instead, again, rule, takes
 
 INT = DType.INT_32
 
 
-def part(b: Builder, x: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
-    """A stretch of one axis; a negative step walks down."""
-    rows = [(0, d, 1) for d in x.shape]
-    rows[axis] = (begin, end, step)
-    return b("StridedSlice", x, ranges=tuple(rows))
+takes("ReduceMin", "ReduceSum", kinds="FI")
+takes("Argmax", "CumulativeSum", "TopK", kinds="FI", axes=4)
+takes("Argmin", axes=4)
 
 
 def flipped(b: Builder, x: Value, axis: int) -> Value:
     size = x.shape[axis]
-    return x if size == 1 else part(b, x, axis, size - 1, -size - 1, -1)
+    return x if size == 1 else b.part(x, axis, size - 1, -size - 1, -1)
+
+
+def _over(node: Node) -> tuple[tuple[int, ...], bool]:
+    """Axes and keep_dims of a reduction."""
+    return node.ints("axes"), node.flag("keep_dims")
 
 
 @rule("ReduceProd")
@@ -33,30 +34,28 @@ def product_by_halves(node: Node, b: Builder) -> Instead:
     # "OpValidator not found": multiply one half by the other until one element is left.
     x, axes = node.x(0), sorted(node.ints("axes"))
     rest = [i for i in range(x.rank) if i not in axes]
-    turned = b(TRANSPOSE, x, perm=(*rest, *axes)) if rest else x
+    turned = b.transpose(x, (*rest, *axes)) if rest else x
     flat = view(b, turned, (prod(x.shape[i] for i in rest), prod(x.shape[i] for i in axes)))
     while (size := flat.shape[1]) > 1:
         half = size // 2
-        product = b("ElementWiseMultiply", part(b, flat, 1, 0, half), part(b, flat, 1, half, 2 * half))
-        flat = product if size % 2 == 0 else b("Concat", product, part(b, flat, 1, size - 1, size), axis=1)
-    return view(b, flat, node.out.shape) if flat is not x else b("Reshape", flat, shape=node.out.shape)
+        product = b.mul(b.part(flat, 1, 0, half), b.part(flat, 1, half, 2 * half))
+        flat = product if size % 2 == 0 else b.concat([product, b.part(flat, 1, size - 1, size)], 1)
+    return view(b, flat, node.out.shape) if flat is not x else b.reshape(flat, node.out.shape)
 
 
 @rule("ReduceSumSquare")
 def sum_of_squares(node: Node, b: Builder) -> Instead:
     # "OpValidator not found".
-    square = b("ElementWiseMultiply", node.x(0), node.x(0))
-    return b("ReduceSum", square, **node.params)
+    return b.reduce_sum(b.square(node.x(0)), *_over(node))
 
 
 @rule("Moments")
 def moments(node: Node, b: Builder) -> Instead:
     # "OpValidator not found".
     x, axes = node.x(0), node.ints("axes")
-    mean = b("ReduceMean", x, axes=axes, keep_dims=True)
-    centred = b("ElementWiseSubtract", x, mean)
-    square = b("ElementWiseMultiply", centred, centred)
-    variance = b("ReduceMean", square, axes=axes, keep_dims=True)
+    mean = b.reduce_mean(x, axes, keep_dims=True)
+    centred = b.sub(x, mean)
+    variance = b.reduce_mean(b.square(centred), axes, keep_dims=True)
     return [view(b, v, node.out.shape) for v in (mean, variance)]
 
 
@@ -65,12 +64,12 @@ def largest_integer(node: Node, b: Builder) -> Instead:
     # Floats only, but ReduceMin has int32: the largest is the smallest of the negated.
     x = node.x(0)
     if x.dtype is DType.BOOL_8:
-        return b("Cast", b("ReduceMax", b("Cast", x, dtype=INT), **node.params), dtype=x.dtype)
+        return b.cast(b.reduce_max(b.cast(x, INT), *_over(node)), x.dtype)
     if x.dtype is not INT:
         return None
-    zero = number(b, x, 0)
-    smallest = b("ReduceMin", b("ElementWiseSubtract", zero, x), **node.params)
-    return b("ElementWiseSubtract", zero, smallest)
+    zero = b.scalar(0, x)
+    smallest = b.reduce_min(b.sub(zero, x), *_over(node))
+    return b.sub(zero, smallest)
 
 
 @rule("ReduceMean")
@@ -80,15 +79,15 @@ def mean_of_integers(node: Node, b: Builder) -> Instead:
     if x.dtype is not INT:
         return None
     count = prod(x.shape[a] for a in node.ints("axes"))
-    return b("ElementWiseDivide", b("ReduceSum", x, **node.params), number(b, x, count))
+    return b.div(b.reduce_sum(x, *_over(node)), count)
 
 
 @rule("Argmin")
 def argmin_by_argmax(node: Node, b: Builder) -> Instead:
     # Wrong positions on a last axis of two, and floats only; Argmax is right and has int32.
     x = node.x(0)
-    negated = b("ElementWiseNeg", x) if x.dtype.is_float else b("ElementWiseSubtract", number(b, x, 0), x)
-    return b("Argmax", negated, dtype=node.out.dtype, **node.params)
+    negated = b.neg(x) if x.dtype.is_float else b.sub(0, x)
+    return b.argmax(negated, node.int("axis"), node.flag("keep_dims"), node.out.dtype)
 
 
 @rule("CumulativeSum")
@@ -99,13 +98,13 @@ def plain_running_sum(node: Node, b: Builder) -> Instead:
     if not exclusive and not reverse:
         return None
     turned = flipped(b, x, axis) if reverse else x
-    done = b("CumulativeSum", turned, axis=axis, exclusive=False, reverse=False)
+    done = again(b, node, turned, exclusive=False, reverse=False)
     if exclusive:
         shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
         zeros = b.const(np.zeros(shape), x.dtype.numpy)
         size = x.shape[axis]
-        done = b("Concat", zeros, part(b, done, axis, 0, size - 1), axis=axis) if size > 1 else zeros
-        done = done if done is not zeros else b("ElementWiseMultiply", x, number(b, x, 0))
+        done = b.concat([zeros, b.part(done, axis, 0, size - 1)], axis) if size > 1 else zeros
+        done = done if done is not zeros else b.mul(x, 0)
     return flipped(b, done, axis) if reverse else done
 
 
@@ -124,9 +123,9 @@ def first_of_equals(node: Node, b: Builder) -> Instead:
     b.stem = f"{_FLIPPED}.{b.stem}"
     turned = flipped(b, x, x.rank - 1)
     k, largest = node.int("k"), node.flag("largest")
-    values, places = b.many("TopK", turned, dtypes=[x.dtype, INT], k=k, largest=largest)
-    where = b("ElementWiseSubtract", number(b, places, size - 1), places)
-    return [values, where if node.outputs[1].dtype is INT else b("Cast", where, dtype=node.outputs[1].dtype)]
+    values, places = b.many(node.op, turned, dtypes=[x.dtype, INT], k=k, largest=largest)
+    where = b.sub(size - 1, places)
+    return [values, where if node.outputs[1].dtype is INT else b.cast(where, node.outputs[1].dtype)]
 
 
 @rule("Argmax", "Argmin")

@@ -9,7 +9,6 @@ import numpy as np
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.rnn import B_PROJ, C_INIT, CELL, FORGET, H_INIT, INPUT, NORMS, OUTPUT, W_PROJ
-from openqnn.passes.htp.elementwise import number
 from openqnn.passes.htp.ranks import view
 from openqnn.passes.htp.rules import Instead, Refusal, rule
 
@@ -20,7 +19,7 @@ def _parts(b: Builder, x: Value, axis: int, count: int) -> Sequence[Value]:
     if count == 1:
         return [x]
     size = x.shape[axis] // count
-    return b.many("Split", x, axis=axis, split_index=tuple(range(size, x.shape[axis], size)))
+    return b.split(x, axis, range(size, x.shape[axis], size))
 
 
 class _Cell:
@@ -30,9 +29,9 @@ class _Cell:
         self.node, self.b = node, b
         x = node.x(0)
         if x.rank == 2:
-            x = b("Reshape", x, shape=(1, *x.shape))
+            x = b.reshape(x, (1, *x.shape))
         elif not node.flag("time_major"):
-            x = b("Transpose", x, perm=(1, 0, 2))
+            x = b.transpose(x, (1, 0, 2))
         self.x = x
         self.steps, self.batch, self.features = x.shape
         self.units = node.x(1).shape[0]
@@ -51,19 +50,13 @@ class _Cell:
         """The weights or biases of several gates, end to end; absent biases are zero."""
         zero = self.b.const(np.zeros(self.units), self.node.x(0).dtype.numpy)
         values = [self.node.x(s) if self.node.has(s) else zero for s in slots]
-        return self.b("Concat", *values, axis=0) if len(values) > 1 else values[0]
+        return self.b.concat(values, 0)
 
     def fed(self, weights: Sequence[int], biases: Sequence[int]) -> Sequence[Value]:
         """What the input contributes to all gates, [batch, gates * units] for every step."""
         flat = view(self.b, self.x, (self.steps * self.batch, self.features))
-        done = self.b("MatMul", flat, self.stacked(weights), transpose_in1=True)
-        return _parts(self.b, self.b("ElementWiseAdd", done, self.stacked(biases)), 0, self.steps)
-
-    def add(self, x: Value, y: Value) -> Value:
-        return self.b("ElementWiseAdd", x, y)
-
-    def mul(self, x: Value, y: Value) -> Value:
-        return self.b("ElementWiseMultiply", x, y)
+        done = self.b.matmul(flat, self.stacked(weights), turn_b=True)
+        return _parts(self.b, self.b.add(done, self.stacked(biases)), 0, self.steps)
 
     def state(self, slot: int, width: int) -> Value:
         shape = (self.batch, width)
@@ -75,13 +68,10 @@ class _Cell:
         """The outputs of all steps in the layout of the node."""
         node, b = self.node, self.b
         width = found[0].shape[1]
-        joined = b("Concat", *found, axis=0) if len(found) > 1 else found[0]
+        joined = b.concat(found, 0)
         if node.x(0).rank == 2 or node.flag("time_major"):
-            return b("Reshape", joined, shape=node.out.shape)
-        return b("Transpose", b("Reshape", joined, shape=(self.steps, self.batch, width)), perm=(1, 0, 2))
-
-    def copy(self, x: Value, shape: Sequence[int]) -> Value:
-        return self.b("Reshape", x, shape=tuple(shape))
+            return b.reshape(joined, node.out.shape)
+        return b.transpose(b.reshape(joined, (self.steps, self.batch, width)), (1, 0, 2))
 
 
 @rule("Lstm")
@@ -98,11 +88,11 @@ def lstm_step_by_step(node: Node, b: Builder) -> Instead:
     h, c = cell.state(H_INIT, node.x(4).shape[1]), cell.state(C_INIT, cell.units)
     found: dict[int, Value] = {}
     for t in cell.order:
-        both = cell.add(fed[t], b("MatMul", h, recurrent, transpose_in1=True))
+        both = b.add(fed[t], b.matmul(h, recurrent, turn_b=True))
         h, c = _lstm_step(cell, _parts(b, both, 1, len(gates)), c)
         found[t] = h
     sequence = cell.sequence([found[t] for t in range(cell.steps)])
-    return [sequence, cell.copy(c, node.outputs[1].shape), cell.copy(h, node.outputs[2].shape)]
+    return [sequence, b.reshape(c, node.outputs[1].shape), b.reshape(h, node.outputs[2].shape)]
 
 
 def _lstm_step(cell: _Cell, gates: Sequence[Value], c: Value) -> tuple[Value, Value]:
@@ -110,24 +100,22 @@ def _lstm_step(cell: _Cell, gates: Sequence[Value], c: Value) -> tuple[Value, Va
     node, b = cell.node, cell.b
 
     def gate(x: Value, slots: Sequence[int], state: Value) -> Value:
-        return b("Sigmoid", cell.add(x, cell.mul(state, node.x(slots[4]))) if node.has(slots[4]) else x)
+        return b.sigmoid(b.add(x, b.mul(state, node.x(slots[4]))) if node.has(slots[4]) else x)
 
     forget = gate(gates[-3], FORGET, c)
-    into = gate(gates[0], INPUT, c) if len(gates) == 4 else b(
-        "ElementWiseSubtract", number(b, forget, 1), forget
-    )  # fmt: skip
-    c = cell.add(cell.mul(forget, c), cell.mul(into, b("Tanh", gates[-2])))
+    into = gate(gates[0], INPUT, c) if len(gates) == 4 else b.sub(1, forget)
+    c = b.add(b.mul(forget, c), b.mul(into, b.tanh(gates[-2])))
     c = _clipped(b, c, node.float("cell_clip_threshold"))
-    hidden = cell.mul(gate(gates[-1], OUTPUT, c), b("Tanh", c))
+    hidden = b.mul(gate(gates[-1], OUTPUT, c), b.tanh(c))
     if node.has(W_PROJ):
         bias = node.x(B_PROJ) if node.has(B_PROJ) else None
-        hidden = b("MatMul", hidden, node.x(W_PROJ), bias, transpose_in1=True)
+        hidden = b.matmul(hidden, node.x(W_PROJ), bias, turn_b=True)
         hidden = _clipped(b, hidden, node.float("output_clip_threshold"))
     return hidden, c
 
 
 def _clipped(b: Builder, x: Value, limit: float) -> Value:
-    return b("ReluMinMax", x, min_value=-limit, max_value=limit) if limit else x
+    return b.clip(x, -limit, limit) if limit else x
 
 
 @rule("Gru")
@@ -142,14 +130,14 @@ def gru_step_by_step(node: Node, b: Builder) -> Instead:
     found: dict[int, Value] = {}
     for t in cell.order:
         x_update, x_reset, x_new = _parts(b, fed[t], 1, 3)
-        state = cell.add(b("MatMul", h, both, transpose_in1=True), bias)
+        state = b.add(b.matmul(h, both, turn_b=True), bias)
         h_update, h_reset = _parts(b, state, 1, 2)
-        update = b("Sigmoid", cell.add(x_update, h_update))
-        reset = b("Sigmoid", cell.add(x_reset, h_reset))
-        inner = h if late else cell.mul(reset, h)
-        candidate = cell.add(b("MatMul", inner, new, transpose_in1=True), new_bias)
-        candidate = b("Tanh", cell.add(x_new, cell.mul(reset, candidate) if late else candidate))
-        kept = cell.mul(update, b("ElementWiseSubtract", h, candidate))
-        h = found[t] = cell.add(candidate, kept)
+        update = b.sigmoid(b.add(x_update, h_update))
+        reset = b.sigmoid(b.add(x_reset, h_reset))
+        inner = h if late else b.mul(reset, h)
+        candidate = b.add(b.matmul(inner, new, turn_b=True), new_bias)
+        candidate = b.tanh(b.add(x_new, b.mul(reset, candidate) if late else candidate))
+        kept = b.mul(update, b.sub(h, candidate))
+        h = found[t] = b.add(candidate, kept)
     sequence = cell.sequence([found[t] for t in range(cell.steps)])
-    return [sequence, cell.copy(h, node.outputs[1].shape)]
+    return [sequence, b.reshape(h, node.outputs[1].shape)]

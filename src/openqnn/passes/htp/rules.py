@@ -7,6 +7,11 @@
 
 A rule looks at one node and gives None when HTP takes it as it is, the values that stand in for its outputs
 when not, or raises Refusal where there is no way. Its comment says what the library does, as measured.
+
+    takes("ElementWiseMod", kinds="I", axes=4)
+
+says what the validator of an op lists, for the rules that hold for all of them. What is said of an op stands
+in one module.
 """
 
 from __future__ import annotations
@@ -18,9 +23,37 @@ from typing import Any, Final, TypeAlias
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 
+MOST: Final = 5  # axes of a tensor
 Instead: TypeAlias = "Value | Sequence[Value] | None"
 RuleFunction: TypeAlias = Callable[[Node, Builder], Instead]
 RULES: Final[dict[str, list[RuleFunction]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The data that an op takes: Float, Int32, Bool, and how many axes. No kinds: every operand has its own.
+
+    `wraps`: the result of integers can leave their type.
+    """
+
+    kinds: str = "F"
+    axes: int = MOST
+    wraps: bool = False
+
+
+TAKEN: Final[dict[str, Taken]] = {}
+_GENERIC: Final = Taken("FIB")  # elementwise ops in the form whose operation is a parameter
+
+
+def takes(*ops: str, kinds: str = "F", axes: int = MOST, wraps: bool = False) -> None:
+    for name in ops:
+        assert name not in TAKEN, f"{name} is declared twice"
+        TAKEN[name] = Taken(kinds, axes, wraps)
+
+
+def taken(node: Node) -> Taken:
+    """What was said of the op; floats of any rank where nothing was."""
+    return TAKEN.get(node.op) or (_GENERIC if "operation" in node.params else Taken())
 
 
 class Refusal(Exception):

@@ -7,9 +7,15 @@ import numpy as np
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import is_view
-from openqnn.passes.edit import RESHAPE
-from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, rule
+from openqnn.passes.htp.ranks import has_too_many_axes, transpose, view
+from openqnn.passes.htp.rules import Instead, rule, takes
+
+# Squeeze and ExpandDims are reshapes in the end.
+takes("Concat", "Reshape", "Split", "Squeeze", "Tile", "Transpose", kinds="FIB")
+takes("ExpandDims", kinds="FIB", axes=4)
+takes("StridedSlice", kinds="FI")
+takes("Pack", axes=4)
+takes("ConstantOfShape", "OneHot", kinds="")
 
 _MODES = {"EDGE": "edge", "MIRROR_REFLECT": "reflect", "MIRROR_SYMMETRIC": "symmetric"}
 
@@ -20,7 +26,17 @@ def transposition_in_place(node: Node, b: Builder) -> Instead:
     # 1,0,2, comes out transposed. It is a reshape too.
     if not is_view(node.x(0).shape, node.ints("perm")):
         return None
-    return b(RESHAPE, node.x(0), shape=node.out.shape)
+    return b.reshape(node.x(0), node.out.shape)
+
+
+@rule("Transpose")
+def transposition_of_many_axes(node: Node, b: Builder) -> Instead:
+    # Five axes at most.
+    return transpose(b, node.x(0), node.ints("perm")) if has_too_many_axes(node) else None
+
+
+def is_join(node: Node) -> bool:
+    return node.op == "Concat"
 
 
 @rule("Pack")
@@ -29,7 +45,7 @@ def stack_by_concat(node: Node, b: Builder) -> Instead:
     axis = node.int("axis")
     shape = (*node.x(0).shape[:axis], 1, *node.x(0).shape[axis:])
     parts = [view(b, v, shape) for v in node.inputs if v is not None]
-    return b("Concat", *parts, axis=axis) if len(parts) > 1 else b(RESHAPE, node.x(0), shape=node.out.shape)
+    return b.concat(parts, axis) if len(parts) > 1 else b.reshape(node.x(0), node.out.shape)
 
 
 @rule("UnPack")
@@ -37,9 +53,9 @@ def unstack_by_split(node: Node, b: Builder) -> Instead:
     # Floats only.
     x, axis = node.x(0), node.int("axis")
     if x.shape[axis] == 1:
-        return [b(RESHAPE, x, shape=node.out.shape)]
-    parts = b.many("Split", x, axis=axis, split_index=tuple(range(1, x.shape[axis])))
-    return [b(RESHAPE, p, shape=node.out.shape) for p in parts]
+        return [b.reshape(x, node.out.shape)]
+    parts = b.split(x, axis, range(1, x.shape[axis]))
+    return [b.reshape(p, node.out.shape) for p in parts]
 
 
 @rule("Pad")
@@ -49,18 +65,18 @@ def pad_by_copies(node: Node, b: Builder) -> Instead:
     if x.dtype.is_float and scheme != "EDGE":
         return None
     if x.dtype is DType.BOOL_8:
-        return b("Cast", b("Pad", b("Cast", x, dtype=DType.INT_32), **node.params), dtype=x.dtype)
+        return b.cast(b(node.op, b.cast(x, DType.INT_32), **node.params), x.dtype)
     for axis, (before, after) in enumerate(node.rows("pad_amount")):
         if before or after:
             x = _filled(node, b, x, axis, before, after) if scheme == "CONSTANT" else _copied(
                 b, x, axis, before, after, _MODES[scheme]
             )  # fmt: skip
-    return x if x is not node.x(0) else b(RESHAPE, x, shape=x.shape)
+    return x if x is not node.x(0) else b.reshape(x, x.shape)
 
 
 def _copied(b: Builder, x: Value, axis: int, before: int, after: int, mode: str) -> Value:
     where = np.pad(np.arange(x.shape[axis]), (before, after), mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    return b("Gather", x, b.const(where, np.int32), axis=axis)
+    return b.gather(x, b.const(where, np.int32), axis=axis)
 
 
 def _filled(node: Node, b: Builder, x: Value, axis: int, before: int, after: int) -> Value:
@@ -70,7 +86,7 @@ def _filled(node: Node, b: Builder, x: Value, axis: int, before: int, after: int
         shape = tuple(size if i == axis else d for i, d in enumerate(x.shape))
         return [b.const(np.full(shape, value), x.dtype.numpy)] if size else []
 
-    return b("Concat", *block(before), x, *block(after), axis=axis)
+    return b.concat([*block(before), x, *block(after)], axis)
 
 
 @rule("OneHot")
@@ -80,19 +96,19 @@ def one_hot_by_comparison(node: Node, b: Builder) -> Instead:
     rank = x.rank + 1
     column = view(b, x, (*x.shape[:axis], 1, *x.shape[axis:]))
     shape = tuple(depth if i == axis else 1 for i in range(rank))
-    hit = b("ElementWiseEqual", column, b.const(np.arange(depth).reshape(shape), np.int32))
+    hit = b.equal(column, b.const(np.arange(depth).reshape(shape), np.int32))
     dtype = node.out.dtype
     if dtype is DType.BOOL_8:
-        return hit if node.float("on_value") else b("ElementWiseNot", hit)
+        return hit if node.float("on_value") else b.logical_not(hit)
     on, off = (b.const(np.full((1,) * rank, node.float(k)), dtype.numpy) for k in ("on_value", "off_value"))
-    return b("ElementWiseSelect", hit, on, off)
+    return b.select(hit, on, off)
 
 
 @rule("ConstantOfShape")
 def filled(node: Node, b: Builder) -> Instead:
     # "OpValidator not found"; what it gives is a constant.
     full = b.const(np.full(node.out.shape, node.float("value")), node.out.dtype.numpy)
-    return b(RESHAPE, full, shape=node.out.shape)
+    return b.reshape(full, node.out.shape)
 
 
 @rule("StridedSlice")
@@ -103,13 +119,13 @@ def slice_without_masks(node: Node, b: Builder) -> Instead:
     rows = [r for i, r in enumerate(node.rows("ranges")) if not node.int("new_axes_mask") >> i & 1]
     if any(node.int(m) for m in ("begin_mask", "end_mask", "shrink_axes")):
         return None
-    return view(b, b("StridedSlice", node.x(0), ranges=tuple(rows)), node.out.shape)
+    return view(b, b.strided_slice(node.x(0), rows), node.out.shape)
 
 
 @rule("BatchPermutation")
 def permuted_rows(node: Node, b: Builder) -> Instead:
     # "OpValidator not found".
-    return b("Gather", node.x(0), node.x(1), axis=0)
+    return b.gather(node.x(0), node.x(1), axis=0)
 
 
 @rule("ChannelShuffle")
@@ -120,4 +136,4 @@ def shuffled(node: Node, b: Builder) -> Instead:
         return None
     groups, channels = node.int("num_groups"), x.shape[axis]
     index = np.arange(channels).reshape(groups, -1).T.ravel()
-    return b("Gather", x, b.const(index, np.int32), axis=axis)
+    return b.gather(x, b.const(index, np.int32), axis=axis)

@@ -10,7 +10,7 @@ from openqnn.ir import DType, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Role
 from openqnn.passes.edit import builder_at
-from openqnn.passes.htp.rules import Instead, Refusal
+from openqnn.passes.htp.rules import Instead, Refusal, rule, taken, takes
 
 FLOAT, INT, BOOL = DType.FLOAT_32, DType.INT_32, DType.BOOL_8
 
@@ -19,37 +19,15 @@ WIDER: Final = {
     DType.INT_8: INT, DType.INT_16: INT, DType.UINT_8: INT, DType.UINT_16: INT, DType.UINT_32: INT,
     DType.INT_64: INT, DType.UINT_64: INT, DType.FLOAT_64: FLOAT,
 }  # fmt: skip
-_WRAPPING = {"ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply"}
 _SIXTEEN = (DType.INT_16, DType.UINT_16)
 _SMALL = (DType.INT_8, DType.UINT_8)  # every value is exact in float16
 
-# What the library's validator lists for the data of an op, by kind: Float, Int32, Bool. Others: floats.
-KINDS: Final[dict[str, str]] = {
-    **dict.fromkeys((
-        "ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply", "ElementWiseDivide", "ElementWiseAbs",
-        "ElementWiseMaximum", "ElementWiseMinimum", "ElementWiseEqual", "ElementWiseNotEqual",
-        "ElementWiseLess", "ElementWiseLessEqual", "ElementWiseGreater", "ElementWiseGreaterEqual",
-        "ElementWiseSelect", "CumulativeSum", "Gather", "GatherElements", "GatherNd", "ScatterElements",
-        "ReduceMin", "ReduceSum", "ReluMinMax", "StridedSlice", "TopK", "Argmax",
-    ), "FI"),
-    **dict.fromkeys(
-        ["Concat", "Split", "Tile", "Transpose", "Reshape", "Cast", "ElementWiseBinary", "ElementWiseUnary",
-         "ElementWiseNeuron", "ScatterNd", "Squeeze", "ExpandDims"], "FIB"),
-    **dict.fromkeys(["ElementWiseAnd", "ElementWiseOr", "ElementWiseXor", "ElementWiseNot"], "B"),
-    "ElementWiseMod": "I",
-    "NonZero": "B",
-}  # fmt: skip
-# Ops whose operands are of several kinds, or have no data at all.
-_OWN = {
-    "ConstantOfShape",
-    "OneHot",
-    "Quantize",
-    "Dequantize",
-    "Convert",
-    "NonMaxSuppression",
-    "IsNan",
-    "IsInf",
-}
+takes("Cast", kinds="FIB")
+takes("Quantize", "Dequantize", "Convert", "NonMaxSuppression", kinds="")
+
+
+def is_cast(node: Node) -> bool:
+    return node.op == "Cast"
 
 
 # -- once, before the rules ----------------------------------------------------------------------------------
@@ -62,15 +40,15 @@ def widen_types(graph: Graph) -> dict[Node, Refusal]:
         if any(v.dtype.is_fixed or v.encoding for v in (*filter(None, node.inputs), *node.outputs)):
             continue
         b = builder_at(graph, node)
-        from_integer = node.op == "Cast" and node.x(0).dtype.is_integer
-        if (node.op in _WRAPPING or from_integer) and node.out.dtype in _NARROW:
+        from_integer = is_cast(node) and node.x(0).dtype.is_integer
+        if (taken(node).wraps or from_integer) and node.out.dtype in _NARROW:
             _wrap_output(graph, node, b)
-        elif node.op == "Cast" and node.x(0).dtype.is_float and node.out.dtype in _SIXTEEN:
+        elif is_cast(node) and node.x(0).dtype.is_float and node.out.dtype in _SIXTEEN:
             refused[node] = Refusal(
                 f"{node.out.dtype.label} from floats: half precision holds every integer up to 2048 only",
                 "quantize to 8 bits, or let the tool quantize the model",
             )
-        elif node.x(0).dtype in _SMALL and "I" not in KINDS.get(node.op, "F") and node.op not in _OWN:
+        elif node.x(0).dtype in _SMALL and taken(node).kinds and "I" not in taken(node).kinds:
             _in_float(graph, node, b)
     for value in graph.values():
         _widen(value)
@@ -116,9 +94,9 @@ def _wrap_output(graph: Graph, node: Node, b: Builder) -> None:
     b.before = next(iter(_after(graph, node)), None)
     node.outputs = [wide]
     wide.producer = node
-    x = b("ElementWiseAdd", wide, b.const([half], np.int32)) if half else wide
-    x = b("ElementWiseMod", x, b.const([size], np.int32))
-    x = b("ElementWiseSubtract", x, b.const([half], np.int32)) if half else x
+    x = b.add(wide, half) if half else wide
+    x = b.mod(x, size)
+    x = b.sub(x, half) if half else x
     last = x.producer
     assert last is not None
     last.outputs = [old]
@@ -134,7 +112,7 @@ def _in_float(graph: Graph, node: Node, b: Builder) -> None:
     """8-bit integers in an op that has floats only: all of them are exact in float16."""
     for index, value in enumerate(node.inputs):
         if value is not None and value.dtype in _SMALL:
-            graph.set_input(node, index, b("Cast", value, dtype=FLOAT))
+            graph.set_input(node, index, b.cast(value, FLOAT))
     for index, old in enumerate(list(node.outputs)):
         if old.dtype not in _SMALL:
             continue
@@ -142,7 +120,7 @@ def _in_float(graph: Graph, node: Node, b: Builder) -> None:
         node.outputs[index] = wide
         wide.producer = node
         b.before = next(iter(_after(graph, node)), None)
-        cast = b("Cast", wide, dtype=INT).producer
+        cast = b.cast(wide, INT).producer
         assert cast is not None
         cast.outputs = [old]
         old.producer = cast
@@ -161,28 +139,28 @@ def fit_types(node: Node, b: Builder) -> Instead:
     Booleans go through int32 or, where there are floats only, float16: 0 and 1 are exact in both. Integers do
     not go through float16, which is exact up to 2048 only: such ops have rules of their own, or are refused.
     """
-    if node.op in _OWN:
+    allowed = taken(node).kinds
+    if not allowed:
         return None
-    taken = KINDS.get(node.op, "F")
     data = [i for i, v in enumerate(node.inputs) if v is not None and _is_data(node, i)]
     kinds = {kind_of(node.x(i).dtype) for i in data if not node.x(i).dtype.is_fixed}
-    if not kinds or kinds <= set(taken):
+    if not kinds or kinds <= set(allowed):
         return None
-    if "B" not in kinds and not ("I" in kinds and taken == "B"):
+    if "B" not in kinds and not ("I" in kinds and allowed == "B"):
         raise Refusal(
             f"HTP has {node.op} for floats only, and float16 does not hold every int32",
             "cast the data to float before this node, if its values stay below 2048",
         )
-    target = INT if "I" in taken else BOOL if taken == "B" else FLOAT
+    target = INT if "I" in allowed else BOOL if allowed == "B" else FLOAT
     inputs = [
-        b("Cast", v, dtype=target) if v is not None and i in data and v.dtype is not target else v
+        b.cast(v, target) if v is not None and i in data and v.dtype is not target else v
         for i, v in enumerate(node.inputs)
     ]
     types = [target if v.dtype is BOOL and _follows(node, i) else v.dtype for i, v in enumerate(node.outputs)]
     params: dict[str, Any] = dict(node.params)
     made = b.many(node.op, *inputs, shapes=[v.shape for v in node.outputs], dtypes=types, **params)
     return [
-        b("Cast", new, dtype=old.dtype) if new.dtype is not old.dtype else new
+        b.cast(new, old.dtype) if new.dtype is not old.dtype else new
         for new, old in zip(made, node.outputs, strict=True)
     ]
 
@@ -194,3 +172,20 @@ def _is_data(node: Node, index: int) -> bool:
 
 def _follows(node: Node, index: int) -> bool:
     return not isinstance(schema_of(node).result(index).dtype, DType)
+
+
+# -- casts ---------------------------------------------------------------------------------------------------
+
+
+@rule("Cast")
+def cast_to_bool(node: Node, b: Builder) -> Instead:
+    # HTP's Cast to bool gives False for negative numbers and for fractions below 1.
+    x = node.x(0)
+    return b.not_equal(x, 0) if node.out.dtype is BOOL and x.dtype is not BOOL else None
+
+
+@rule("Cast")
+def cast_to_same(node: Node, b: Builder) -> Instead:
+    # What was a cast between integer types is none any more.
+    x = node.x(0)
+    return b.reshape(x, x.shape) if x.dtype is node.out.dtype else None

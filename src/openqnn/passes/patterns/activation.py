@@ -15,6 +15,7 @@ from openqnn.passes.patterns.terms import (
     add,
     at_least,
     at_most,
+    clip,
     erf,
     halved,
     maximum,
@@ -22,6 +23,7 @@ from openqnn.passes.patterns.terms import (
     mul,
     neg,
     over,
+    rectified,
     relu,
     sub,
     tanh,
@@ -55,18 +57,18 @@ _TANH_ARGUMENT = mul(_TANH_INNER, Number((2 / np.pi) ** 0.5))
 GELU = Rule(
     "gelu",
     _half_product(add(erf(over(x, ROOT_TWO)), Number(1))),
-    rewrite=lambda m, b: b("Gelu", m["x"]),
+    rewrite=lambda m, b: b.gelu(m["x"]),
 )
 GELU_BY_TANH = Rule(
     "gelu",
     _half_product(add(tanh(_TANH_ARGUMENT), Number(1))),
-    rewrite=lambda m, b: b("Gelu", m["x"]),
+    rewrite=lambda m, b: b.gelu(m["x"]),
     check=lambda m: "the tanh form differs from QNN's erf form by up to 5e-4, so it stays as it is",
 )
 GELU_BY_SIGMOID = Rule(
     "gelu",
     (mul(x, op("Sigmoid", mul(x, Number(1.702)))),),
-    rewrite=lambda m, b: b("Gelu", m["x"]),
+    rewrite=lambda m, b: b.gelu(m["x"]),
     check=lambda m: "x * sigmoid(1.702 x) differs from QNN's erf form by up to 2e-2, so it stays as it is",
 )
 
@@ -81,8 +83,8 @@ def _clip_ends(m: Match) -> tuple[float, float]:
 def _clipped(m: Match, b: Builder) -> Value:
     low, high = _clip_ends(m)
     if (low, high) == (0, 6):
-        return b("Relu6", m["x"])
-    return b("ReluMinMax", m["x"], min_value=low, max_value=high)
+        return b.relu6(m["x"])
+    return b.clip(m["x"], low, high)
 
 
 def _range(m: Match) -> str:
@@ -99,7 +101,7 @@ CLIP = Rule(
     (
         *_spellings(at_most(at_least(x, None), None)),
         *_spellings(at_least(at_most(x, None), None)),
-        minimum(op("Relu", x), Number(name="high")),
+        minimum(rectified(x), Number(name="high")),
     ),
     rewrite=_clipped,
     check=_range,
@@ -107,7 +109,7 @@ CLIP = Rule(
 RELU = Rule(
     "relu",
     (maximum(x, Number(0)),),
-    rewrite=lambda m, b: b("Relu", m["x"]),
+    rewrite=lambda m, b: b.relu(m["x"]),
     check=lambda m: "" if m.root.out.shape == m["x"].shape else "the zero widens the data",
 )
 
@@ -116,7 +118,7 @@ RELU = Rule(
 
 def _relu6(a: Term) -> Term:
     clips_to_six = lambda n: (n.float("min_value"), n.float("max_value")) == (0, 6)
-    return op("Relu6", a) | op("ReluMinMax", a, where=clips_to_six)
+    return op("Relu6", a) | clip(a, where=clips_to_six)
 
 
 _RAMP = _relu6(add(x, Number(3)))  # 0 up to -3, 6 from 3 on
@@ -141,7 +143,7 @@ def _is_swish(m: Match) -> str:
 HARD_SIGMOID = Rule(
     "hard_sigmoid",
     _spellings(over(_RAMP, 6)),
-    rewrite=lambda m, b: b("ElementWiseNeuron", m["x"], operation="HARD_SIGMOID", alpha=1 / 6, beta=0.5),
+    rewrite=lambda m, b: b.hard_sigmoid(m["x"], 1 / 6, 0.5),
 )
 HARD_SWISH = Rule(
     "hard_swish",
@@ -178,7 +180,7 @@ def _with_slope(m: Match, b: Builder, factor: float) -> Value:
     value = (
         slope if factor == 1 else b.const(data * np.asarray(factor, data.dtype), name=slope.name + ".slope")
     )
-    return b("Prelu", m["x"], value)
+    return b.prelu(m["x"], value)
 
 
 def _slope_fits(m: Match) -> str:
@@ -193,7 +195,7 @@ def _is_leaky(m: Match) -> str:
 LEAKY = Rule(
     "prelu",
     (maximum(x, mul(x, Number(name="slope"))),),
-    rewrite=lambda m, b: b("Prelu", m["x"], m["slope"]),
+    rewrite=lambda m, b: b.prelu(m["x"], m["slope"]),
     check=_is_leaky,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openqnn.passes.rewrite import Number, Op, Term, op, swappable
+from openqnn.passes.rewrite import Condition, Number, Op, Term, op, swappable
 
 ROOT_TWO = 2**0.5
 
@@ -52,6 +52,10 @@ def rsqrt(a: Term) -> Term:
     return op("ElementWiseRsqrt", a) | op("ElementWisePower", a, Number(-0.5)) | reciprocal(sqrt(a))
 
 
+def exp(a: Term) -> Op:
+    return op("ElementWiseExp", a)
+
+
 def square(a: Term) -> Term:
     return mul(a, a) | op("ElementWisePower", a, Number(2))
 
@@ -77,8 +81,12 @@ def sum_of_squares(a: Term, name: str = "") -> Term:
     return op("ReduceSumSquare", a, name=name) | sum_of(square(a), name)
 
 
+def rectified(a: Term) -> Op:
+    return op("Relu", a)
+
+
 def relu(a: Term) -> Term:
-    return op("Relu", a) | maximum(a, Number(0))
+    return rectified(a) | maximum(a, Number(0))
 
 
 def tanh(a: Term) -> Op:
@@ -96,6 +104,15 @@ def at_least(a: Term, low: float | None, name: str = "low") -> Term:
 
 def at_most(a: Term, high: float | None, name: str = "high") -> Term:
     return minimum(a, Number(high, name if high is None else ""))
+
+
+def clip(a: Term, where: Condition | None = None) -> Op:
+    """Between two bounds that are parameters."""
+    return op("ReluMinMax", a, where=where)
+
+
+def gather(data: Term, indices: Term) -> Op:
+    return op("Gather", data, indices)
 
 
 def erf(a: Term) -> Term:
