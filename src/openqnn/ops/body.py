@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,16 @@ from onnx import helper
 from openqnn.ir import Array
 
 
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A sum of products in float32 before it is rounded, in units of `unit / cut`, per channel of `axis`."""
+
+    name: str
+    unit: Array
+    cut: Array
+    axis: int
+
+
 class Body:
     """Collects ONNX nodes and constants under fresh names. Names that ops pass around are ONNX value
     names."""
@@ -19,6 +30,7 @@ class Body:
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, Array] = {}
+        self.sums: dict[str, Sum] = {}  # by the name of the stored integers that they were rounded to
         self._count = 0
         self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.body import Body
+from openqnn.ops.body import Body, Sum
 from openqnn.ops.schema import OPS
 
 Compute: TypeAlias = Callable[[Sequence[str]], str]
@@ -74,11 +74,7 @@ def _bias(value: Value, stored: Array, unit: Array) -> Array:
 
 
 def product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
-    """A sum of products of 8-bit data and constant weights; `channel` is the output's axis of channels.
-
-    The exact sum is cut to 2^-shift, and the middle of what was cut off is scaled by a factor of 12 bits and
-    rounded. All of it is exact in float32.
-    """
+    """A sum of products of 8-bit data and constant weights; `channel` is the output's axis of channels."""
     data, out = n.x(0), n.out
     if not _is_byte(data) or not _is_byte(out) or x[1] not in b.constants or n.x(1).dtype.bits > 8:
         return None
@@ -86,14 +82,62 @@ def product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) 
         return None
     w = _weights(n, b.constants[x[1]])
     unit = w.scale * scale_of(data)
-    mantissa, exponent = np.frexp(unit / scale_of(out))
-    cut = np.exp2((exponent + GUARD).astype(np.float64))
-    factor = np.rint(np.ldexp(mantissa, MANTISSA)) / (1 << (MANTISSA + GUARD))
+    cut, factor = _cut(unit / scale_of(out))
     names = [centred(b, x[0], data), b.const((w.data * along(cut, w.axis, w.data.ndim)).astype(np.float32))]
     if len(x) > 2 and x[2]:
         names.append(b.const((_bias(n.x(2), b.constants[x[2]], unit) * cut).astype(np.float32)))
-    middle = b.op("Add", b.op("Floor", compute(names)), b.const(0.5, np.float32))
-    return scaled(b, middle, out, factor, channel)
+    found = Sum(compute(names), unit, cut, channel)
+    stored = _rounded(b, found.name, out, factor, channel)
+    b.sums[stored] = found
+    return stored
+
+
+def _cut(steps: Array) -> tuple[Array, Array]:
+    """How a sum whose unit is that many steps of the output is rounded.
+
+    It is cut down to multiples of 1 / the first number, and the middle of what was cut off, times the second,
+    is rounded to steps. All of it is exact in float32.
+    """
+    mantissa, exponent = np.frexp(steps)
+    factor = np.rint(np.ldexp(mantissa, MANTISSA)) / (1 << (MANTISSA + GUARD))
+    return np.exp2((exponent + GUARD).astype(np.float64)), factor
+
+
+def _rounded(b: Body, total: str, out: Value, factor: Array, channel: int) -> str:
+    return scaled(b, b.op("Add", b.op("Floor", total), b.const(0.5, np.float32)), out, factor, channel)
+
+
+def clipped_sum(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Relu right behind a sum of products: HTP rounds the sum to the steps of Relu's output at once."""
+    found = b.sums.get(x[0])
+    if found is None or n.x(0).encoding == n.out.encoding or not _is_byte(n.out):
+        return None
+    cut, factor = _cut(found.unit / scale_of(n.out))
+    change = along(cut / found.cut, found.axis, n.out.rank)
+    moved = b.op("Mul", found.name, b.const(change.astype(np.float32)))
+    stored = _rounded(b, moved, n.out, factor, found.axis)
+    return (
+        stored
+        if offset_of(n.out) == 0
+        else b.op("Max", stored, b.const(-offset_of(n.out), n.out.dtype.numpy))
+    )
+
+
+def unrounded_sum(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """An activation right behind a sum of products: HTP does not round the sum to 8 bits before it."""
+    found = b.sums.get(x[0])
+    if found is None or not _is_byte(n.out):
+        return None
+    factor = along(found.unit / found.cut, found.axis, n.out.rank)
+    real = [b.op("Mul", found.name, b.const(factor.astype(np.float32)))]
+    real += [dequantized(b, name, n.x(i)) for i, name in enumerate(x[1:], start=1) if name]
+    zero = b.const(-offset_of(n.out), n.out.dtype.numpy)
+    return b.op("QuantizeLinear", compute(real), b.const(scale_of(n.out), np.float32), zero)
+
+
+def dequantized(b: Body, x: str, value: Value) -> str:
+    zero = b.const(-offset_of(value), value.dtype.numpy)
+    return b.op("DequantizeLinear", x, b.const(scale_of(value), np.float32), zero)
 
 
 def _is_byte(value: Value) -> bool:
