@@ -217,6 +217,7 @@ def compile_job(
     if model.meter.active and folder:
         write_profile(model, Path(folder), "qnn-context-binary-generator")
     size = 0 if blob is None else int(blob.nbytes)
+    reporter.hold(model, nets, blob)
     return Compiled(tuple(model.graphs), size, dict(backend.api.seconds), info)
 
 

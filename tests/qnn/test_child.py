@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,6 +121,18 @@ def test_a_full_disk_and_a_bug_are_told_apart(kind: str, asked: list[Asked]) -> 
     assert full.error.message == "out.bin: No space left on device"
     assert isinstance(ours, Failed) and "this is a bug in openqnn" in ours.error.message
     assert "Traceback" in bug.child.log
+
+
+def test_a_forked_child_that_answered_is_collected_by_the_next() -> None:
+    first = Asked("forked", "answer")
+    first.answer()
+    first.child.end(wait=False)
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{first.child.pid}/stat").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+        Asked("forked", "answer").child.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(first.child.pid, 0)
 
 
 def test_a_forked_child_leaves_our_streams_alone(capfd: pytest.CaptureFixture[str]) -> None:

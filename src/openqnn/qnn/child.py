@@ -29,6 +29,7 @@ from openqnn.qnn.messages import Answer, Done, Failed, Opened, Task, Word
 from openqnn.qnn.worker import Board
 
 _LAST_WORDS = 8
+_TURN = 0.0005  # seconds: how long a thread that comes back from a library waits for one that works in Python
 _PATIENCE = 3600.0  # seconds: the longest that a poll waits before it looks at the deadline again
 
 
@@ -129,11 +130,17 @@ class Child:
         except (EOFError, ConnectionError):
             raise self._end_of(name) from None
 
-    def end(self) -> None:
-        """Stop the process, at work or not; it holds nothing that would need an orderly exit."""
+    def end(self, *, wait: bool = True) -> None:
+        """Stop the process, at work or not; it holds nothing that would need an orderly exit.
+
+        There is no need to wait for a forked one that has answered: giving back its memory takes a while.
+        """
         self._connection.close()
         self._process.kill()
-        self._process.wait()
+        if not wait and isinstance(self._process, _Forked):
+            _leaving.append(self._process)
+        else:
+            self._process.wait()
         os.close(self._output)
 
     def _spawn(self, theirs: int, page: int) -> _Process:
@@ -162,7 +169,8 @@ class Child:
         try:
             self._become_child(parent)
             connection = Connection(theirs.detach())
-            connection.send(worker.perform(task, worker.Reporter(self._board, connection.send)))
+            reporter = worker.Reporter(self._board, connection.send)
+            connection.send(worker.perform(task, reporter))
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -172,6 +180,7 @@ class Child:
     def _become_child(self, parent: int) -> None:
         """What a new interpreter would start with; nothing of the parent's is touched."""
         faulthandler.disable()  # it would report a crash to the parent's terminal
+        sys.setswitchinterval(_TURN)
         gc.freeze()  # what came from the parent is not ours to collect, and looking at it would copy it
         self._connection.close()
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -206,6 +215,12 @@ class _Forked:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._code: int | None = None
+        _leaving[:] = [other for other in _leaving if not other.has_ended()]
+
+    def has_ended(self) -> bool:
+        if self._code is None:
+            self._wait(os.WNOHANG)
+        return self._code is not None
 
     def kill(self) -> None:
         if self._code is None:
@@ -214,11 +229,20 @@ class _Forked:
 
     def wait(self) -> int:
         if self._code is None:
-            try:
-                self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            except ChildProcessError:  # somebody collects all children of this process
-                self._code = 1
-        return self._code
+            self._wait(0)
+        return self._code or 0
+
+    def _wait(self, options: int) -> None:
+        try:
+            pid, status = os.waitpid(self.pid, options)
+        except ChildProcessError:  # somebody collects all children of this process
+            self._code = 1
+        else:
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+
+
+_leaving: list[_Forked] = []
+"""Processes that were told to end; the next one that starts collects those that did."""
 
 
 def _ignore(value: Any) -> None:

@@ -51,6 +51,7 @@ class Reporter:
 
     def __init__(self, board: Board | None = None, send: Callable[[Answer], None] | None = None) -> None:
         self._board, self._send = board, send
+        self._held: list[object] = []
 
     def step(self, text: str) -> None:
         """Before every step that may not come back."""
@@ -61,6 +62,10 @@ class Reporter:
         """A part of the answer, or a line for the user."""
         if self._send is not None:
             self._send(Word(value))
+
+    def hold(self, *objects: object) -> None:
+        """What need not be given back before the answer, since the process ends with it."""
+        self._held += objects
 
     def opened(self) -> None:
         """The libraries are ready for the user's own work."""
@@ -75,7 +80,8 @@ def serve(connection: Connection, board: Board) -> None:
             task: Task = connection.recv()
         except EOFError:
             return
-        connection.send(perform(task, Reporter(board, connection.send)))
+        reporter = Reporter(board, connection.send)
+        connection.send(perform(task, reporter))
 
 
 def perform(task: Task, reporter: Reporter) -> Done | Failed:

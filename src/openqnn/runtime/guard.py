@@ -29,16 +29,17 @@ def guarded(
     """
     task = Task(function, arguments)
     forked = can_fork()
-    child = Child(task if forked else None)
+    child, done = Child(task if forked else None), False
     try:
         if forked:
             answer = child.answer(name, timeout, note, opening)
         else:
             answer = child.ask(task, name, timeout, note, opening)
+        done = True
     finally:
         if log is not None:
             log(child.log)
-        child.end()
+        child.end(wait=not done)
     if isinstance(answer, Failed):
         raise answer.error
     return answer.value
