@@ -48,6 +48,7 @@ def convert(
     borders: Borders | None = None,
     float_bits: int | None = None,
     bias_bits: int | None = None,
+    keep_quant_nodes: bool = False,
     without: Collection[str] = (),
     explain: Explain | None = None,
     progress: Progress | None = None,
@@ -56,24 +57,35 @@ def convert(
 
     Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. `outputs`
     ends the graph at these tensors of the model, `borders` says how inputs and outputs look from outside,
-    `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. Raises
+    `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. The
+    model's quantize nodes are taken out: the graph computes in floating point, and `quantize` uses their
+    encodings. With `keep_quant_nodes` they stay, and the graph rounds where the model does. Raises
     UnsupportedError with every node that has no QNN equivalent, ModelError when the file is damaged, and
     DynamicShapeError when a dimension is left open.
     """
     from openqnn.passes import run_passes
+    from openqnn.passes.given import NAME as GIVEN
+    from openqnn.passes.given import settle_given, spread_given
     from openqnn.passes.io import arrange_borders, type_borders
     from openqnn.passes.precision import set_float_width
 
-    importer = _importer(model, input_shapes, dims, batch, outputs, prune=DEAD_CODE not in without)
+    prune = DEAD_CODE not in without
+    importer = _importer(
+        model, input_shapes, dims, batch, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes
+    )
     _warn_of_bad_weights(importer.model.arrays)
     if progress is not None:
         importer.on_node = lambda done, total: progress("translate", done, total)
     graph = importer.run()
+    spread_given(graph)
     if progress is not None:
         progress("optimise", 0, 1)
     if borders is not None:
         arrange_borders(graph, borders)
-    run_passes(graph, explain, without=without)
+    log = run_passes(graph, explain, without=without)
+    for name, reason in importer.model.taken.notes:
+        log.decline(GIVEN, f"'{name}'", reason)
+    settle_given(graph, log)
     if float_bits is not None:
         set_float_width(graph, float_bits, bias_bits)
     if borders is not None:
@@ -104,11 +116,12 @@ def _importer(
     outputs: Sequence[str] = (),
     *,
     prune: bool = True,
+    keep_quant_nodes: bool = False,
 ) -> Importer:
     from openqnn.frontends.onnx import Dimensions, importer
 
     said = Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
-    found = importer(model, said, outputs, prune=prune)
+    found = importer(model, said, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
     inputs = [i.name for i in found.model.graph.input if i.name not in found.model.arrays]
     for name in input_shapes or {}:
         if name not in inputs:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from openqnn.ir import Array, Graph, Node, Shape, Value
-from openqnn.ops import Builder
+from openqnn.ops import Builder, schema_of
 
 RESHAPE, TRANSPOSE = "Reshape", "Transpose"  # what several passes put in
 
@@ -67,13 +67,26 @@ def is_quantized(*values: Value | None) -> bool:
     return any(v is not None and (v.encoding is not None or v.dtype.is_fixed) for v in values)
 
 
-def private(graph: Graph, value: Value, users: Iterable[Node]) -> str:
-    """Why a value cannot disappear with those users; empty when it can."""
+def private(graph: Graph, value: Value, users: Sequence[Node]) -> str:
+    """Why a value cannot disappear with those users, the last of which comes first; empty when it can."""
     if graph.is_output(value):
         return f"'{value.name}' is a graph output"
-    inside = set(users)
-    other = next((u for u in value.users if u not in inside), None)
-    return f"'{value.name}' is also used by {other.where}" if other is not None else ""
+    other = next((u for u in value.users if u not in users), None)
+    if other is not None:
+        return f"'{value.name}' is also used by {other.where}"
+    if _loses_encoding(graph, value, users[0].out):
+        return f"'{value.name}' has an encoding of the model's own, and '{users[0].out.name}' has none"
+    return ""
+
+
+def _loses_encoding(graph: Graph, value: Value, last: Value) -> bool:
+    """Whether an encoding goes with a tensor: not if what it was made from by moving values has the same."""
+    said, node = graph.given.get(value.name), value.producer
+    if said is None or last.name in graph.given:
+        return False
+    moved = node is not None and schema_of(node).keeps_values
+    sources = [v for v in node.inputs if v is not None] if node is not None and moved else []
+    return all(graph.given.get(v.name) != said for v in sources)
 
 
 def data_of(value: Value | None) -> Array:

@@ -103,8 +103,14 @@ class Plan:
             return FLOAT
         if node.name in self.recipe.widths:
             return self.recipe.widths[node.name]
-        outs = [self.given[v.name].bitwidth for v in node.outputs if v.name in self.given]
+        outs = [self.given[v.name].bitwidth for v in self._results(node) if v.name in self.given]
         return outs[0] if outs else self.recipe.act_bw
+
+    def _results(self, node: Node) -> list[Value]:
+        """What a node makes, and what that is clipped to: both will share an encoding."""
+        reader = node.out.users[0] if self._only_reader(node.out, node) else None
+        clipped = reader is not None and schema_of(reader).clips
+        return [*node.outputs, reader.out] if reader is not None and clipped else node.outputs
 
     def _moved_width(self, node: Node, moved: list[Value]) -> int:
         """Moving values about costs no precision: the width stays what it was."""

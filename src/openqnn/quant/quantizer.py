@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from openqnn.errors import UsageError
-from openqnn.ir import MODEL, Array, Given, Graph
+from openqnn.ir import MODEL, Array, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
+from openqnn.ops.schema import Role
 from openqnn.quant.apply import Applied, Apply
 from openqnn.quant.calibrate import calibrate
 from openqnn.quant.observers import Statistics, Watch
-from openqnn.quant.plan import Group, Plan, is_real
+from openqnn.quant.plan import Group, Plan, is_real, operands
 from openqnn.quant.recipe import FLOAT, Method, Recipe
 
 Samples = Iterable[Mapping[str, Array]]
@@ -61,18 +62,38 @@ def apply_recipe(calibrated: Calibrated, recipe: Recipe, given: Mapping[str, Giv
 def float_where_unknown(
     graph: Graph, recipe: Recipe, given: Mapping[str, Given]
 ) -> tuple[Recipe, dict[str, Given]]:
-    """Nodes whose results have no encoding stay in floating point, and so do such graph inputs."""
+    """Nodes whose data or results have no encoding stay in floating point, and so do such graph inputs."""
     known, widths = dict(given), dict(recipe.widths)
     while True:
         plan = Plan(clone_graph(graph), replace(recipe, widths=widths), known)
-        unknown = [v for group in plan.groups if _is_unknown(group) for v in group.members]
-        if not unknown:
+        unknown = [v for group in plan.groups if group.given is None for v in group.members]
+        unread = [node.name for node in plan.graph.nodes if _reads_unknown(plan, node)]
+        if not unknown and not unread:
             return replace(recipe, widths=widths), known
+        widths.update(dict.fromkeys(unread, FLOAT))
         for value in unknown:
             if value.producer is None:
                 known[value.name] = Given(MODEL, 32, floating=True)
             else:
                 widths[value.producer.name] = FLOAT
+
+
+def _reads_unknown(plan: Plan, node: Node) -> bool:
+    """Whether a node of fixed point reads a tensor that stays real, of which nothing is known.
+
+    Of constants, biases follow from other encodings, and single numbers are exact in any.
+    """
+    if plan.node_width[node] == FLOAT:
+        return False
+    for _, value, operand in operands(node):
+        said = plan.given.get(value.name)
+        if not is_real(value) or (said is not None and said.encoding is not None):
+            continue
+        if value.is_constant and said is None and value.size > 1 and operand.role is not Role.BIAS:
+            return True
+        if plan.width.get(value) == FLOAT:
+            return True
+    return False
 
 
 def _is_unknown(group: Group) -> bool:

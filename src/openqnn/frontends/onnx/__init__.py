@@ -33,6 +33,7 @@ from openqnn.frontends.onnx import (
     signal,
 )
 from openqnn.frontends.onnx.cut import cut_at
+from openqnn.frontends.onnx.encodings import take_encodings
 from openqnn.frontends.onnx.importer import Importer, Problem
 from openqnn.frontends.onnx.inputs import Dimensions
 from openqnn.frontends.onnx.reader import OnnxModel, read_model
@@ -111,12 +112,17 @@ def importer(
     outputs: Sequence[str] = (),
     *,
     prune: bool = True,
+    keep_quant_nodes: bool = True,
 ) -> Importer:
-    """An importer for a model, not yet run. `outputs` ends the model at these tensors, see `cut_at`."""
+    """An importer for a model, not yet run. `outputs` ends the model at these tensors, see `cut_at`.
+
+    Without its quantize nodes the graph is in floating point, and has their encodings as `given`.
+    """
     model = open_onnx(source)
     if outputs:
         model = cut_at(model, outputs, prune=prune)
     name = model.path.stem if model.path else model.graph.name or "graph"
+    model = model if keep_quant_nodes else take_encodings(model)
     return Importer(model, dimensions or Dimensions(), Path(name).name)
 
 

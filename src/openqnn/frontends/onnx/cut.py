@@ -46,7 +46,7 @@ def _prune(graph: onnx.GraphProto, names: Sequence[str]) -> None:
         if index is None or index in needed:
             continue
         needed.add(index)
-        inputs = list(_inputs(graph.node[index]))
+        inputs = list(read_by(graph.node[index]))
         read.update(inputs)
         waiting += inputs
     nodes = [node for i, node in enumerate(graph.node) if i in needed]
@@ -56,11 +56,11 @@ def _prune(graph: onnx.GraphProto, names: Sequence[str]) -> None:
     graph.input.extend(inputs)
 
 
-def _inputs(node: onnx.NodeProto) -> list[str]:
+def read_by(node: onnx.NodeProto) -> list[str]:
     """What a node reads, also from inside its branches."""
     found = [name for name in node.input if name]
     for attribute in node.attribute:
         for body in (attribute.g, *attribute.graphs):
-            found += [name for inner in body.node for name in _inputs(inner)]
+            found += [name for inner in body.node for name in read_by(inner)]
             found += [output.name for output in body.output]
     return found

@@ -36,9 +36,10 @@ class Importer:
         self.model = model
         self.dimensions = dimensions
         self.graph = Graph(name)
+        self.graph.given = dict(model.taken.given)
         self.env: dict[str, Value | list[Value] | None] = {}
         self.problems: list[Problem] = []
-        self.covered: Counter[str] = Counter()
+        self.covered: Counter[str] = Counter(model.taken.nodes)
         self._named: set[Value] = set()
         self._inferred: dict[str, onnx.ValueInfoProto] | None = None  # asked for behind the first refusal
         self.on_node: Callable[[int, int], None] | None = None  # told how many nodes of how many are done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import ModelError
 from openqnn.frontends.onnx.wire import split_model
-from openqnn.ir import Array
+from openqnn.ir import Array, Given
 
 _SIGNATURES = [
     (b"OQNN", 0, "an OpenQNN graph, converted already: `openqnn run` and `inspect` take it as it is"),
@@ -30,12 +31,22 @@ _SIGNATURES = [
 
 
 @dataclass
+class Taken:
+    """Encodings that were in the model, by the name of the tensor; the nodes that went; what was left out."""
+
+    given: dict[str, Given] = field(default_factory=dict)
+    nodes: Counter[str] = field(default_factory=Counter)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass
 class OnnxModel:
     """A parsed model; `arrays` has its initializers, as views into mapped files where they are large."""
 
     proto: onnx.ModelProto
     path: Path | None
     arrays: dict[str, Array] = field(default_factory=dict)
+    taken: Taken = field(default_factory=Taken)
 
     @property
     def graph(self) -> onnx.GraphProto:
