@@ -87,52 +87,51 @@ def product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) 
     if len(x) > 2 and x[2]:
         names.append(b.const((_bias(n.x(2), b.constants[x[2]], unit) * cut).astype(np.float32)))
     found = Sum(compute(names), unit, cut, channel)
-    stored = _rounded(b, found.name, out, factor, channel)
+    middle = b.op("Add", b.op("Floor", found.name), b.const(0.5, np.float32))
+    stored = scaled(b, middle, out, factor, channel)
     b.sums[stored] = found
     return stored
 
 
-def _cut(steps: Array) -> tuple[Array, Array]:
+def _cut(steps: Array, finer: int = 0) -> tuple[Array, Array]:
     """How a sum whose unit is that many steps of the output is rounded.
 
     It is cut down to multiples of 1 / the first number, and the middle of what was cut off, times the second,
-    is rounded to steps. All of it is exact in float32.
+    is rounded to steps. All of it is exact in float32. One bit `finer` costs one bit of the factor.
     """
     mantissa, exponent = np.frexp(steps)
-    factor = np.rint(np.ldexp(mantissa, MANTISSA)) / (1 << (MANTISSA + GUARD))
-    return np.exp2((exponent + GUARD).astype(np.float64)), factor
+    factor = np.rint(np.ldexp(mantissa, MANTISSA - finer)) / (1 << (MANTISSA + GUARD))
+    return np.exp2((exponent + GUARD + finer).astype(np.float64)), factor
 
 
-def _rounded(b: Body, total: str, out: Value, factor: Array, channel: int) -> str:
-    return scaled(b, b.op("Add", b.op("Floor", total), b.const(0.5, np.float32)), out, factor, channel)
+def _middle(b: Body, found: Sum, cut: Array, rank: int) -> str:
+    """The sum cut anew, and the middle of what was cut off."""
+    change = along(cut / found.cut, found.axis, rank)
+    moved = b.op("Mul", found.name, b.const(change.astype(np.float32)))
+    return b.op("Add", b.op("Floor", moved), b.const(0.5, np.float32))
 
 
 def clipped_sum(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Relu right behind a sum of products: HTP rounds the sum to the steps of Relu's output at once."""
-    found = b.sums.get(x[0])
-    if found is None or n.x(0).encoding == n.out.encoding or not _is_byte(n.out):
+    found, out = b.sums.get(x[0]), n.out
+    if found is None or n.x(0).encoding == out.encoding or not _is_byte(out):
         return None
-    cut, factor = _cut(found.unit / scale_of(n.out))
-    change = along(cut / found.cut, found.axis, n.out.rank)
-    moved = b.op("Mul", found.name, b.const(change.astype(np.float32)))
-    stored = _rounded(b, moved, n.out, factor, found.axis)
-    return (
-        stored
-        if offset_of(n.out) == 0
-        else b.op("Max", stored, b.const(-offset_of(n.out), n.out.dtype.numpy))
-    )
+    cut, factor = _cut(found.unit / scale_of(out))
+    stored = scaled(b, _middle(b, found, cut, out.rank), out, factor, found.axis)
+    return stored if not offset_of(out) else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
 
 
 def unrounded_sum(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """An activation right behind a sum of products: HTP does not round the sum to 8 bits before it."""
-    found = b.sums.get(x[0])
-    if found is None or not _is_byte(n.out):
+    found, out = b.sums.get(x[0]), n.out
+    if found is None or not _is_byte(out):
         return None
-    factor = along(found.unit / found.cut, found.axis, n.out.rank)
-    real = [b.op("Mul", found.name, b.const(factor.astype(np.float32)))]
-    real += [dequantized(b, name, n.x(i)) for i, name in enumerate(x[1:], start=1) if name]
-    zero = b.const(-offset_of(n.out), n.out.dtype.numpy)
-    return b.op("QuantizeLinear", compute(real), b.const(scale_of(n.out), np.float32), zero)
+    cut, factor = _cut(found.unit / scale_of(out), finer=1)
+    real = along(factor * scale_of(out), found.axis, out.rank).astype(np.float32)
+    operands = [b.op("Mul", _middle(b, found, cut, out.rank), b.const(real))]
+    operands += [dequantized(b, name, n.x(i)) for i, name in enumerate(x[1:], start=1) if name]
+    zero = b.const(-offset_of(out), out.dtype.numpy)
+    return b.op("QuantizeLinear", compute(operands), b.const(scale_of(out), np.float32), zero)
 
 
 def dequantized(b: Body, x: str, value: Value) -> str:
