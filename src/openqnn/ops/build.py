@@ -182,8 +182,12 @@ class Builder(Vocabulary):
         node.outputs = [self._output(label, i, s, t, types) for i, (s, t) in enumerate(inferred)]
         if encoding is not None:
             node.outputs[0].encoding = encoding
-        self.graph.add(node, self.before)
+        self.place(node)
         return node.outputs
+
+    def place(self, node: Node) -> None:
+        """Where a node goes that was made."""
+        self.graph.add(node, self.before)
 
     def _output(self, label: str, index: int, shape: Shape, dtype: DType | None, types: list[DType]) -> Value:
         chosen = types[index] if index < len(types) else dtype

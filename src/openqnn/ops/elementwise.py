@@ -11,6 +11,7 @@ import numpy as np
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import total
+from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
     FREE,
@@ -46,23 +47,29 @@ def unary(
     dtype: DType | int = 0,
     output_range: tuple[float, float] | None = None,
     clips: bool = False,
+    same_as: SameAs | None = None,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, output_range=output_range, clips=clips))
+    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as))
 
 
 def binary(
-    name: str, how: str | Lower, doc: str, dtype: DType | int = 0, fixed: Fixed | None = None
+    name: str,
+    how: str | Lower,
+    doc: str,
+    dtype: DType | int = 0,
+    fixed: Fixed | None = None,
+    same_as: SameAs | None = None,
 ) -> OpSchema:
     """A row: two inputs that broadcast."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands = (Operand(name="in0"), Operand(name="in1"))
     outs = (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, fixed=fixed))
+    return register(replace(schema, fixed=fixed, same_as=same_as))
 
 
 def scalar_like(n: Node, b: Body, value: float) -> str:
@@ -72,17 +79,17 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
 
 # -- one input -----------------------------------------------------------------------------------------------
 
-Abs = unary("ElementWiseAbs", "Abs", "Absolute value.")
+Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
 Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.")
-Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.")
+Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.")
 Exp = unary("ElementWiseExp", "Exp", "e to the power of x.")
-Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.")
+Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
 Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
-Neg = unary("ElementWiseNeg", "Neg", "Negation.")
-Not = unary("ElementWiseNot", "Not", "Logical negation.")
-Round = unary("ElementWiseRound", "Round", "Nearest integer, halves to even.")
+Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice)
+Not = unary("ElementWiseNot", "Not", "Logical negation.", same_as=twice)
+Round = unary("ElementWiseRound", "Round", "Nearest integer, halves to even.", same_as=again)
 Rsqrt = unary(
     "ElementWiseRsqrt",
     lambda n, b, x: b.op("Reciprocal", b.op("Sqrt", x[0])),
@@ -92,7 +99,7 @@ Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.")
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
-Relu = unary("Relu", "Relu", "Zero where negative.", clips=True)
+Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again)
 Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0))
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0))
 HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.")
@@ -103,7 +110,7 @@ def clip(low: float, high: float) -> Lower:
 
 
 Relu1 = unary("Relu1", clip(-1, 1), "Clip to [-1, 1].", output_range=(-1.0, 1.0), clips=True)
-Relu6 = unary("Relu6", clip(0, 6), "Clip to [0, 6].", output_range=(0.0, 6.0), clips=True)
+Relu6 = unary("Relu6", clip(0, 6), "Clip to [0, 6].", output_range=(0.0, 6.0), clips=True, same_as=again)
 
 
 def gelu_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
@@ -116,9 +123,15 @@ Gelu = unary("Gelu", gelu_onnx, "x times the normal distribution function of x (
 
 # -- two inputs ----------------------------------------------------------------------------------------------
 
-Add = binary("ElementWiseAdd", "Add", "a + b.", fixed=lambda n, b, x, compute: total(n, b, x, 1))
+Add = binary(
+    "ElementWiseAdd",
+    "Add",
+    "a + b.",
+    fixed=lambda n, b, x, compute: total(n, b, x, 1),
+    same_as=neutral(0, first_too=True),
+)
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
-Divide = binary("ElementWiseDivide", "Div", "a / b.")
+Divide = binary("ElementWiseDivide", "Div", "a / b.", same_as=neutral(1))
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary("ElementWiseFloorDiv", lambda n, b, x: floor_div(n, b, x), "floor(a / b).")
 Fmod = binary(
@@ -131,14 +144,20 @@ LessEqual = binary("ElementWiseLessEqual", "LessOrEqual", "a <= b.", BOOL)
 Maximum = binary("ElementWiseMaximum", "Max", "The larger of a and b.")
 Minimum = binary("ElementWiseMinimum", "Min", "The smaller of a and b.")
 Mod = binary("ElementWiseMod", "Mod", "Integer remainder with the sign of b.")
-Multiply = binary("ElementWiseMultiply", "Mul", "a * b.")
+Multiply = binary("ElementWiseMultiply", "Mul", "a * b.", same_as=neutral(1, first_too=True))
 NotEqual = binary("ElementWiseNotEqual", lambda n, b, x: b.op("Not", b.op("Equal", *x)), "a != b.", BOOL)
 Or = binary("ElementWiseOr", "Or", "Logical or.", BOOL)
-Power = binary("ElementWisePower", "Pow", "a to the power of b.")
+Power = binary("ElementWisePower", "Pow", "a to the power of b.", same_as=neutral(1))
 SquaredDifference = binary(
     "ElementWiseSquaredDifference", lambda n, b, x: squared_difference(b, x), "(a - b) squared."
 )
-Subtract = binary("ElementWiseSubtract", "Sub", "a - b.", fixed=lambda n, b, x, compute: total(n, b, x, -1))
+Subtract = binary(
+    "ElementWiseSubtract",
+    "Sub",
+    "a - b.",
+    fixed=lambda n, b, x, compute: total(n, b, x, -1),
+    same_as=neutral(0),
+)
 Xor = binary("ElementWiseXor", "Xor", "Logical exclusive or.", BOOL)
 
 
@@ -231,6 +250,7 @@ class ReluMinMax:
     infer = same
     lower = relu_min_max
     moves = Moves.ELEMENTWISE
+    same_as = again
     clips = True
 
 
@@ -292,6 +312,7 @@ class Cast:
     infer = same
     lower: Lower = lambda n, b, x: b.cast(x[0], n.out.dtype.numpy)
     moves = Moves.ELEMENTWISE
+    same_as = always
     on_stored = True
 
 

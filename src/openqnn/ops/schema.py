@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, ParamValue, Shape
 from openqnn.ops.body import Body
+from openqnn.ops.same import SameAs
 
 Infer: TypeAlias = Callable[[Node], Sequence[Shape]]
 Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]
@@ -162,6 +163,7 @@ class OpSchema:
     moves: Moves = Moves.FIXED
     on_last: bool = False  # works along the data's last axis: shapes.last_axis() says where that has moved to
     can_move: CanMove | None = None  # a node's own word on a permutation of its data
+    same_as: SameAs | None = None  # the input that the output equals, where it does and is of its shape
     keeps_values: bool = False  # outputs hold input values unchanged: encodings are shared
     clips: bool = False  # limits its input to a range: whoever makes the input may use the output's encoding
     output_range: tuple[float, float] | None = None  # of the mathematical function, for the quantizer

@@ -15,6 +15,7 @@ from openqnn.ir import Shape as Dims  # the op below has the name
 from openqnn.ops.body import Body
 from openqnn.ops.conv import onnx_pads
 from openqnn.ops.elementwise import as_onnx
+from openqnn.ops.same import always, when
 from openqnn.ops.schema import (
     ABSENT,
     FREE,
@@ -57,6 +58,7 @@ class Reshape:
     infer = _reshape_shape
     lower: Lower = lambda n, b, x: b.reshape(x[0], n.out.shape)
     moves = Moves.VIEW
+    same_as = always
     keeps_values = True
 
 
@@ -76,6 +78,7 @@ class Transpose:
     perm = u32(-1)
     infer = _transpose_shape
     lower: Lower = lambda n, b, x: b.transpose(x[0], n.ints("perm"))
+    same_as = when(lambda n: n.ints("perm") == tuple(range(n.x(0).rank)))
     keeps_values = True
 
 
@@ -97,6 +100,7 @@ class Squeeze:
     infer: Infer = lambda n: [_squeezed(n)]
     lower: Lower = lambda n, b, x: b.reshape(x[0], n.out.shape)
     moves = Moves.VIEW
+    same_as = always
     keeps_values = True
 
 
@@ -153,6 +157,7 @@ class Concat:
     infer = _concat_shape
     lower: Lower = lambda n, b, x: b.op("Concat", *x[: len(n.inputs)], axis=n.int("axis"))
     moves = Moves.AXES
+    same_as = when(lambda n: len(n.inputs) == 1)
     keeps_values = True
 
 
@@ -235,6 +240,7 @@ class Split:
     infer = _split_shape
     lower = _split_onnx
     moves = Moves.AXES
+    same_as = when(lambda n: len(n.outputs) == 1)
     keeps_values = True
 
 
@@ -291,6 +297,11 @@ def _slice_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     return sliced if cut.shape == tuple(map(len, cut.taken)) else b.reshape(sliced, cut.shape)
 
 
+def _takes_all(n: Node) -> bool:
+    rows = n.rows("ranges")
+    return all(row == (0, size, 1) for row, size in zip(rows, n.x(0).shape, strict=False))
+
+
 @op
 class StridedSlice:
     """Begin, end and stride for every axis; bit i of a mask is about row i, with TensorFlow's meaning."""
@@ -306,6 +317,7 @@ class StridedSlice:
     lower = _slice_onnx
     moves = Moves.AXES
     can_move: CanMove = lambda n, perm: not any(n.int(m) for m in _MASKS)
+    same_as = when(_takes_all)
     keeps_values = True
 
 
@@ -379,6 +391,7 @@ class Pad:
     infer = _pad_shape
     lower = _pad_onnx
     moves = Moves.AXES
+    same_as = when(lambda n: not any(map(any, n.rows("pad_amount"))))
     keeps_values = True
 
 
@@ -397,6 +410,7 @@ class Tile:
     infer = _tile_shape
     lower: Lower = lambda n, b, x: b.op("Tile", x[0], b.ints(*n.ints("multiples")))
     moves = Moves.AXES
+    same_as = when(lambda n: all(m == 1 for m in n.ints("multiples")))
     keeps_values = True
 
 

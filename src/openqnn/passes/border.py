@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from openqnn.ir import DType, Graph, Port, Shape, Value
 from openqnn.ops import Builder
 
@@ -25,14 +27,18 @@ def take_over(graph: Graph, old: Value, new: Value, name: str) -> None:
         new.producer.name = new.name
 
 
-def new_output(graph: Graph, old: Value, op: str, inner: str, **params: object) -> Value:
-    """A node behind an output, which takes the output's name; the old one is called `inner` from then on."""
+def new_output(graph: Graph, old: Value, inner: str, make: Callable[[Builder], Value]) -> Value:
+    """What is made of an output takes its place and name; the old one is called `inner` from then on."""
     name, port = old.name, graph.ports[old.name]
     builder = Builder(graph, old.producer.source if old.producer else f"output {name}")
     old.name = graph.unique(inner)
     if old.producer is not None and old.producer.name == name:
         old.producer.name = old.name
-    new = builder(op, old, name=name, **params)
+    builder.stem = f"{name}_border"
+    new = make(builder)
+    new.name = name
+    if new.producer is not None:
+        new.producer.name = name
     graph.outputs = [new if v is old else v for v in graph.outputs]
     graph.ports[name] = Port(port.dtype, new.shape)
     return new

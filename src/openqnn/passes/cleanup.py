@@ -8,7 +8,7 @@ from typing import Any
 from openqnn.ir import Graph, Node
 from openqnn.ops import Moves, schema_of
 from openqnn.ops.layout import is_view, permutation_of
-from openqnn.passes.edit import RESHAPE, alive, builder_at, bypass, supplant, sweep
+from openqnn.passes.edit import alive, builder_at, bypass, supplant, sweep
 from openqnn.passes.explain import Explain
 
 
@@ -36,8 +36,7 @@ def _merge_views(graph: Graph, log: Explain, name: str, is_one: Callable[[Node],
         while data.producer is not None and is_one(data.producer):
             data = data.producer.x(0)
         if data is not node.x(0) or permutation_of(node) is not None:
-            builder = builder_at(graph, node)
-            new = builder(RESHAPE, data, shape=node.out.shape, encoding=node.out.encoding)
+            new = builder_at(graph, node).reshape(data, node.out.shape, node.out.encoding)
             supplant(graph, node.out, new)
             log.apply(name, node)
             changes += 1

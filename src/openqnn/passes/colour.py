@@ -8,7 +8,6 @@ from openqnn.errors import UsageError
 from openqnn.ir import Graph, Value
 from openqnn.ops.layout import inverse
 from openqnn.passes.border import new_input, take_over
-from openqnn.passes.edit import TRANSPOSE
 
 CHANNEL = "C"
 FLAT = {"nv12": "Nv12ToRgb", "nv21": "Nv21ToRgb"}  # one row of bytes for an image
@@ -58,7 +57,7 @@ def _convert(graph: Graph, old: Value, given: str, wanted: str, layout: str) -> 
     else:
         shape = tuple(4 if axis == CHANNEL else d for axis, d in zip(layout, old.shape, strict=True))
         new, b = new_input(graph, old, old.dtype, shape)
-        x = new if layout == IMAGE else b(TRANSPOSE, new, perm=to_image)
+        x = new if layout == IMAGE else b.transpose(new, to_image)
         x = b("ArgbToRgb", x, input_order=WITH_ALPHA[given], reverse_output=wanted == "bgr")
-    x = x if layout == IMAGE else b(TRANSPOSE, x, perm=inverse(to_image))
+    x = x if layout == IMAGE else b.transpose(x, inverse(to_image))
     take_over(graph, old, x, f"{old.name}_{wanted}")

@@ -9,8 +9,6 @@ import numpy as np
 from openqnn.ir import Array, Graph, Node, Shape, Value
 from openqnn.ops import Builder, schema_of
 
-RESHAPE, TRANSPOSE = "Reshape", "Transpose"  # what several passes put in
-
 
 def alive(node: Node) -> bool:
     """Whether a node is still in its graph: passes walk over a list made before their changes."""
@@ -114,12 +112,3 @@ def vector_along(value: Value, shape: Shape, axis: int) -> Array | None:
     if any(d != 1 for i, d in enumerate(full) if i != axis) or full[axis] not in (1, shape[axis]):
         return None
     return np.broadcast_to(value.data.reshape(-1), (shape[axis],))
-
-
-def channel_last(b: Builder, x: Value) -> Value:
-    """Channel-first data turned; the layout pass takes the transpose away where it can."""
-    return b(TRANSPOSE, x, perm=(0, *range(2, x.rank), 1))
-
-
-def channel_first(b: Builder, x: Value) -> Value:
-    return b(TRANSPOSE, x, perm=(0, x.rank - 1, *range(1, x.rank - 1)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
 from openqnn.passes.edit import alive, data_of, is_quantized, private, supplant, vector_along
 from openqnn.passes.explain import Explain
+from openqnn.passes.patterns.terms import add, div, mul, sub
+from openqnn.passes.rewrite import Any, Const, Match, Term, find, op
 
 NAME = "fold_affine"
 LAYER_OPERANDS = (Role.ACTIVATION, Role.WEIGHT, Role.BIAS)
@@ -25,48 +28,54 @@ class Affine:
     term: Array | None
 
 
-def _batchnorm(n: Node) -> Affine | None:
-    if not n.x(1).is_constant or (n.has(2) and not n.x(2).is_constant):
-        return None
-    return Affine(n.x(0), data_of(n.x(1)), data_of(n.x(2)) if n.has(2) else None)
+def _vector(m: Match) -> Array | None:
+    """The constant beside the data, as one number per channel."""
+    x = m["x"]
+    fits = x.rank and x.data is None and x.shape == m.root.out.shape
+    return vector_along(m["c"], x.shape, x.rank - 1) if fits else None
 
 
-def _with_constant(n: Node, either_side: bool) -> tuple[Value, Array] | None:
-    for data, other in ((0, 1), (1, 0)) if either_side else ((0, 1),):
-        x, c = n.x(data), n.x(other)
-        vector = vector_along(c, x.shape, x.rank - 1) if x.rank and x.data is None else None
-        if vector is not None and x.shape == n.out.shape:
-            return x, vector
+def _batchnorm(m: Match) -> Affine:
+    return Affine(m["x"], data_of(m["c"]), data_of(m["term"]) if "term" in m.values else None)
+
+
+def _product(m: Match) -> Affine | None:
+    vector = _vector(m)
+    return Affine(m["x"], vector, None) if vector is not None else None
+
+
+def _quotient(m: Match) -> Affine | None:
+    vector = _vector(m)
+    return Affine(m["x"], 1 / vector, None) if vector is not None and np.all(vector) else None
+
+
+def _sum(m: Match) -> Affine | None:
+    vector = _vector(m)
+    return Affine(m["x"], None, vector) if vector is not None else None
+
+
+def _difference(m: Match) -> Affine | None:
+    vector = _vector(m)
+    return Affine(m["x"], None, -vector) if vector is not None else None
+
+
+_X, _C = Any("x"), Const("c")
+_BATCHNORM = op("Batchnorm", _X, _C) | op("Batchnorm", _X, _C, Const("term"))
+TABLE: tuple[tuple[Term, Callable[[Match], Affine | None]], ...] = (
+    (_BATCHNORM, _batchnorm),
+    (mul(_X, _C), _product),
+    (div(_X, _C), _quotient),
+    (add(_X, _C), _sum),
+    (sub(_X, _C), _difference),
+)
+
+
+def _affine(node: Node) -> Affine | None:
+    for term, make in TABLE:
+        m = find(term, node.out)
+        if m is not None:
+            return make(m)
     return None
-
-
-def _product(n: Node) -> Affine | None:
-    found = _with_constant(n, either_side=True)
-    return Affine(found[0], found[1], None) if found else None
-
-
-def _quotient(n: Node) -> Affine | None:
-    found = _with_constant(n, either_side=False)
-    return Affine(found[0], 1 / found[1], None) if found and np.all(found[1]) else None
-
-
-def _sum(n: Node) -> Affine | None:
-    found = _with_constant(n, either_side=True)
-    return Affine(found[0], None, found[1]) if found else None
-
-
-def _difference(n: Node) -> Affine | None:
-    found = _sum(n) if _with_constant(n, either_side=False) else None
-    return replace(found, term=-found.term) if found and found.term is not None else None
-
-
-TABLE = {
-    "Batchnorm": _batchnorm,
-    "ElementWiseMultiply": _product,
-    "ElementWiseDivide": _quotient,
-    "ElementWiseAdd": _sum,
-    "ElementWiseSubtract": _difference,
-}
 
 
 def is_layer(node: Node) -> bool:
@@ -88,8 +97,7 @@ def _last(node: Node) -> tuple[int]:
 def fold_affine(graph: Graph, log: Explain) -> int:
     changes = 0
     for node in list(graph.nodes):
-        find = TABLE.get(node.op)
-        found = find(node) if find is not None and alive(node) and node.out.dtype.is_float else None
+        found = _affine(node) if alive(node) and node.out.dtype.is_float else None
         layer = found.data.producer if found is not None else None
         if found is None or layer is None or not is_layer(layer):
             continue

@@ -26,12 +26,10 @@ from openqnn.ops.layout import (
 from openqnn.ops.schema import Moves, Role
 from openqnn.passes.border import new_input, new_output, take_over
 from openqnn.passes.colour import put_in_colour
-from openqnn.passes.edit import TRANSPOSE
 
 CHANNEL_FIRST = {3: "NCF", 4: "NCHW", 5: "NCDHW"}  # what source models have, by rank
 CHANNEL_LAST = {"NCF": "NFC", "NCHW": "NHWC", "NCDHW": "NDHWC", "TNF": "NTF"}  # what QNN prefers
 NONTRIVIAL = "NONTRIVIAL"
-CAST = "Cast"
 
 
 @dataclass(frozen=True)
@@ -201,12 +199,13 @@ def turn_input(graph: Graph, old: Value, source: str, target: str) -> None:
     """The input comes in layout `target`; its readers get it as in the source model."""
     perm = order(source, target)
     new, builder = new_input(graph, old, old.dtype, permuted(old.shape, perm))
-    take_over(graph, old, builder(TRANSPOSE, new, perm=inverse(perm)), f"{new.name}_{source.lower()}")
+    take_over(graph, old, builder.transpose(new, inverse(perm)), f"{new.name}_{source.lower()}")
 
 
 def turn_output(graph: Graph, old: Value, source: str, target: str) -> None:
     """The output leaves in layout `target`."""
-    new_output(graph, old, TRANSPOSE, f"{old.name}_{source.lower()}", perm=order(source, target))
+    inner = f"{old.name}_{source.lower()}"
+    new_output(graph, old, inner, lambda b: b.transpose(old, order(source, target)))
 
 
 # -- data types ----------------------------------------------------------------------------------------------
@@ -218,12 +217,12 @@ def type_borders(graph: Graph, wanted: Borders) -> None:
         dtype = _border_type(graph, old, wanted)
         if dtype is not old.dtype:
             new, builder = new_input(graph, old, dtype, old.shape)
-            take_over(graph, old, builder(CAST, new, dtype=old.dtype), f"{new.name}_{old.dtype.label}")
+            take_over(graph, old, builder.cast(new, old.dtype), f"{new.name}_{old.dtype.label}")
         graph.ports[old.name] = Port(dtype, old.shape)
     for old in list(graph.outputs):
         name, dtype = old.name, _border_type(graph, old, wanted)
         if dtype is not old.dtype:
-            new_output(graph, old, CAST, f"{name}_{old.dtype.label}", dtype=dtype)
+            new_output(graph, old, f"{name}_{old.dtype.label}", lambda b, x=old, to=dtype: b.cast(x, to))
         graph.ports[name] = Port(dtype, old.shape)
 
 

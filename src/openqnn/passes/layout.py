@@ -10,10 +10,10 @@ declaration.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from openqnn.ir import Graph, Node, ParamValue, Value
-from openqnn.ops import schema_of
+from openqnn.ops import Builder, schema_of
 from openqnn.ops.layout import (
     Moved,
     Perm,
@@ -29,7 +29,7 @@ from openqnn.ops.layout import (
 )
 from openqnn.ops.schema import Axis, Moves
 from openqnn.ops.shapes import MOVED_LAST
-from openqnn.passes.edit import RESHAPE, TRANSPOSE, aligned_shape
+from openqnn.passes.edit import aligned_shape
 from openqnn.passes.explain import Explain
 
 NAME = "minimise_transposes"
@@ -144,6 +144,17 @@ def _folds_axes(node: Node) -> bool:
 # -- the walk --------------------------------------------------------------------------------------
 
 
+class _Apart(Builder):
+    """Makes nodes for a list of its own, not for the graph."""
+
+    def __init__(self, graph: Graph, put: Callable[[Node], None]) -> None:
+        super().__init__(graph)
+        self._put = put
+
+    def place(self, node: Node) -> None:
+        self._put(node)
+
+
 class _Walk:
     """Builds the new nodes beside the graph; nothing changes until `commit`."""
 
@@ -159,6 +170,7 @@ class _Walk:
         self.names: list[tuple[Value, Node]] = []  # results that take the name of a transpose that is gone
         self.made: dict[Value, Node] = {}
         self.full: dict[tuple[Value, int], Value] = {}  # broadcast operands that were given all axes
+        self.builder = _Apart(graph, self._add)
         for node in graph.nodes:
             perm = absorbed(node)
             if perm is not None:
@@ -190,15 +202,23 @@ class _Walk:
         perm = self._choose(node)
         moved = moved_in_graph(node, perm)
         assert moved is not None
-        inputs = [self._operand(node, i, perm) for i in range(len(node.inputs))]
         stays = perm == identity(len(perm))
-        outputs = node.outputs if stays else [_turned(v, moved.out_perm) for v in node.outputs]
-        op, params = node.op, moved.params
         if not stays and schema_of(node).moves is Moves.VIEW:
-            op, params, inputs = RESHAPE, {}, inputs[:1]
-        self._add(Node(op, node.name, inputs, outputs, params, node.source, node.package))
+            outputs = [self._moved_view(node, perm, moved.out_perm)]
+        else:
+            inputs = [self._operand(node, i, perm) for i in range(len(node.inputs))]
+            outputs = node.outputs if stays else [_turned(v, moved.out_perm) for v in node.outputs]
+            self._add(Node(node.op, node.name, inputs, outputs, moved.params, node.source, node.package))
         for old, new in zip(node.outputs, outputs, strict=True):
             self.known[old] = {identity(old.rank) if stays else moved.out_perm: new}
+
+    def _moved_view(self, node: Node, perm: Perm, out_perm: Perm) -> Value:
+        """Whatever view it was, on moved axes it is a reshape."""
+        data, like = self.get(node.x(0), perm, node.source), _turned(node.out, out_perm)
+        self.builder.source, self.builder.stem = node.source, NAME
+        new = self.builder.reshape(data, like.shape, like.encoding)
+        new.name, self.made[new].name = like.name, node.name
+        return new
 
     def _add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -211,40 +231,40 @@ class _Walk:
         if value is None:
             return None
         if not travels(node, index) or perm == identity(len(perm)):
-            return self.get(value, identity(value.rank), node)
+            return self.get(value, identity(value.rank), node.source)
         if value.rank < len(perm):
-            value = self._aligned(value, len(perm), node)
-        return self.get(value, perm, node)
+            value = self._aligned(value, len(perm), node.source)
+        return self.get(value, perm, node.source)
 
-    def _aligned(self, value: Value, rank: int, reader: Node) -> Value:
+    def _aligned(self, value: Value, rank: int, source: str) -> Value:
         """A broadcast operand with all axes, so that it can follow the permutation."""
         if (value, rank) not in self.full:
             shape = aligned_shape(value.shape, rank)
             if value.data is not None:
                 full = Value(value.name, value.dtype, shape, value.encoding, value.data.reshape(shape))
             else:
-                base = self.get(value, identity(value.rank), reader)
-                full = self._emit(RESHAPE, base, shape, {}, reader)
+                base = self.get(value, identity(value.rank), source)
+                full = self._emit(base, source).reshape(base, shape, base.encoding)
             self.full[value, rank] = full
         return self.full[value, rank]
 
-    def get(self, value: Value, perm: Perm, reader: Node) -> Value:
-        """The value in an axis order, made where it is not there yet."""
+    def get(self, value: Value, perm: Perm, source: str) -> Value:
+        """The value in an axis order, made where it is not there yet, for a node of that source."""
         root, order = self._root(value, perm)
         have = self._orders(root)
         if order not in have:
-            have[order] = self._made(root, order, reader)
+            have[order] = self._made(root, order, source)
         return have[order]
 
-    def _made(self, root: Value, perm: Perm, reader: Node) -> Value:
+    def _made(self, root: Value, perm: Perm, source: str) -> Value:
         base, stored = self._source(root, perm)
         turn, shape = compose(inverse(base), perm), permuted(root.shape, perm)
         if stored.data is not None:
             encoding = root.encoding.permuted(perm) if root.encoding is not None else None
             return Value(root.name, root.dtype, shape, encoding, stored.data.transpose(turn))
         if is_view(stored.shape, turn) and (stored.encoding is None or stored.encoding.axis is None):
-            return self._emit(RESHAPE, stored, shape, {}, reader)
-        return self._emit(TRANSPOSE, stored, shape, {"perm": turn}, reader)
+            return self._emit(stored, source).reshape(stored, shape, stored.encoding)
+        return self._transposed(stored, turn, source)
 
     def _source(self, value: Value, perm: Perm) -> tuple[Perm, Value]:
         """The order to start from: one that differs by axes of size 1 only, if there is one."""
@@ -253,14 +273,14 @@ class _Walk:
         base = next(near, next(iter(have)))
         return base, have[base]
 
-    def _emit(
-        self, op: str, x: Value, shape: tuple[int, ...], params: dict[str, ParamValue], reader: Node
-    ) -> Value:
-        encoding = x.encoding
-        if encoding is not None and "perm" in params:
-            encoding = encoding.permuted(params["perm"])  # pyright: ignore[reportArgumentType]
-        out = Value(self.graph.unique(x.name), x.dtype, shape, encoding)
-        self._add(Node(op, out.name, [x], [out], params, reader.source))
+    def _emit(self, x: Value, source: str) -> Builder:
+        """For a node on `x` that is named after it."""
+        self.builder.source, self.builder.stem = source, x.name
+        return self.builder
+
+    def _transposed(self, x: Value, perm: Perm, source: str) -> Value:
+        out = self._emit(x, source).transpose(x, perm)
+        out.encoding = x.encoding.permuted(perm) if x.encoding is not None else None
         return out
 
     # -- the choice of an order --------------------------------------------------------------------
@@ -329,10 +349,10 @@ class _Walk:
         """The values that are now the graph's outputs; each needs a node of its own."""
         found: list[Value] = []
         for old in self.graph.outputs:
-            reader = old.producer or Node(TRANSPOSE, old.name, [], [])
-            new = self.get(old, identity(old.rank), reader)
+            source = old.producer.source if old.producer is not None else ""
+            new = self.get(old, identity(old.rank), source)
             if new is not old and (new not in self.made or new in found or self._is_output(new)):
-                new = self._emit(TRANSPOSE, new, new.shape, {"perm": identity(new.rank)}, reader)
+                new = self._transposed(new, identity(new.rank), source)
             found.append(new)
         return found
 

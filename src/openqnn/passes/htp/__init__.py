@@ -1,8 +1,8 @@
 """Graphs for Qualcomm's HTP: what it does not take, or computes wrongly, is said in another way.
 
 `legalise_htp(graph)` gives the graph to compile. The rules stand in one module per family; a new one is a
-function with `@rule(op)`, a comment on what the library does, and a case in tests/htp. All that is said of an op
-stands in one of them.
+function with `@rule(op)`, a comment on what the library does, and a case in tests/htp. All that is said of an
+op stands in one of them.
 """
 
 from openqnn.passes.htp import (

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from openqnn.ir import Shape, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import Perm, permutation_of
-from openqnn.passes.edit import RESHAPE, TRANSPOSE, channel_first, channel_last
-from openqnn.passes.rewrite import Any, Match, Rule, op
+from openqnn.passes.patterns.terms import reshape, transpose
+from openqnn.passes.rewrite import Any, Match, Rule
 
 NAME = "blocks"
-_PATTERN = op(RESHAPE, op(TRANSPOSE, op(RESHAPE, Any("x"), name="split"), name="turn"), name="merge")
+_PATTERN = reshape(transpose(reshape(Any("x"), name="split"), name="turn"), name="merge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _rewrite(m: Match, b: Builder) -> Value:
     params = {"block_size": (sizes["h"], sizes["w"]), "mode": row.mode}
     if not row.channel_first:
         return b(row.op, m["x"], **params)
-    return channel_first(b, b(row.op, channel_last(b, m["x"]), **params))
+    return b.to_first(b(row.op, b.to_last(m["x"]), **params))
 
 
 RULES = (Rule(NAME, (_PATTERN,), _rewrite, _check, exact=False),)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import permutation_of
-from openqnn.passes.edit import TRANSPOSE, data_of, vector_along
-from openqnn.passes.patterns.terms import add
-from openqnn.passes.rewrite import Any, Const, Match, Rule, op
+from openqnn.passes.edit import data_of, vector_along
+from openqnn.passes.patterns.terms import add, transpose
+from openqnn.passes.rewrite import Any, Const, Match, Op, Rule, Term, op
 
-PRODUCT, LAYER = "MatMul", "FullyConnected"
 x, other, weight, bias = Any("x"), Any("other"), Const("weight"), Const("bias")
+
+
+def _product(*inputs: Term, name: str = "") -> Op:
+    return op("MatMul", *inputs, name=name)
 
 
 def _is_layer(m: Match) -> str:
@@ -26,14 +29,10 @@ def _layer(m: Match, b: Builder) -> Value:
     """FullyConnected has its weights as [out, in]: a view of the matrix, turned."""
     w = m["weight"]
     turned = data_of(w) if m.root.flag("transpose_in1") else data_of(w).T
-    return b(
-        LAYER, m["x"], Value(w.name, w.dtype, turned.shape, None, turned), m.get("bias"), keep_dims=False
-    )
+    return b.fully_connected(m["x"], Value(w.name, w.dtype, turned.shape, None, turned), m.get("bias"))
 
 
-FULLY_CONNECTED = Rule(
-    "fully_connected", (op(PRODUCT, x, weight), op(PRODUCT, x, weight, bias)), _layer, _is_layer
-)
+FULLY_CONNECTED = Rule("fully_connected", (_product(x, weight), _product(x, weight, bias)), _layer, _is_layer)
 
 
 def _is_bias(m: Match) -> str:
@@ -47,10 +46,10 @@ def _is_bias(m: Match) -> str:
 def _with_bias(m: Match, b: Builder) -> Value:
     node = m.node("product")
     vector = vector_along(m["bias"], node.out.shape, node.out.rank - 1)
-    return b(PRODUCT, m["x"], m["other"], b.const(vector, name=f"{m['bias'].name}.bias"), **node.params)
+    return b(node.op, m["x"], m["other"], b.const(vector, name=f"{m['bias'].name}.bias"), **node.params)
 
 
-MATMUL_BIAS = Rule("matmul_bias", (add(op(PRODUCT, x, other, name="product"), bias),), _with_bias, _is_bias)
+MATMUL_BIAS = Rule("matmul_bias", (add(_product(x, other, name="product"), bias),), _with_bias, _is_bias)
 
 # -- transposes -----------------------------------------------------------------------------------------
 
@@ -62,15 +61,15 @@ def _swaps_last_two(node: Node) -> bool:
 
 
 def _take_in(index: int) -> Rule:
-    turned = op(TRANSPOSE, Any(f"in{index}"), where=_swaps_last_two, name="turn")
+    turned = transpose(Any(f"in{index}"), where=_swaps_last_two, name="turn")
     pair = (turned, Any("in1")) if index == 0 else (Any("in0"), turned)
 
     def rewrite(m: Match, b: Builder) -> Value:
         flag = f"transpose_in{index}"
         params = {**m.root.params, flag: not m.root.flag(flag)}
-        return b(PRODUCT, m["in0"], m["in1"], m.get("bias"), **params)
+        return b(m.root.op, m["in0"], m["in1"], m.get("bias"), **params)
 
-    return Rule("matmul_transpose", (op(PRODUCT, *pair), op(PRODUCT, *pair, bias)), rewrite)
+    return Rule("matmul_transpose", (_product(*pair), _product(*pair, bias)), rewrite)
 
 
 RULES = (MATMUL_BIAS, FULLY_CONNECTED)

@@ -7,7 +7,7 @@ import numpy as np
 from openqnn.ir import Array, Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import permutation_of
-from openqnn.passes.edit import aligned_shape, channel_first, channel_last, data_of
+from openqnn.passes.edit import aligned_shape, data_of
 from openqnn.passes.patterns.terms import (
     add,
     at_least,
@@ -15,11 +15,13 @@ from openqnn.passes.patterns.terms import (
     mean,
     mul,
     reciprocal,
+    reshape,
     rsqrt,
     sqrt,
     square,
     sub,
     sum_of_squares,
+    transpose,
 )
 from openqnn.passes.rewrite import Any, Const, Match, Number, Op, Rule, Term, op
 
@@ -137,12 +139,11 @@ L2_NORM = Rule(
 
 # -- GroupNorm ------------------------------------------------------------------------------------------
 
-_GROUPED = op(
-    "Reshape",
-    op("Transpose", op("InstanceNorm", op("Transpose", op("Reshape", x, name="split"), name="last"),
-                       Const("gamma"), Const("beta"), name="norm"), name="first"),
+_LAST = transpose(reshape(x, name="split"), name="last")
+_GROUPED = reshape(
+    transpose(op("InstanceNorm", _LAST, Const("gamma"), Const("beta"), name="norm"), name="first"),
     name="whole",
-)  # fmt: skip
+)
 
 
 def _is_group_norm(m: Match) -> str:
@@ -168,7 +169,7 @@ def _group_norm(m: Match, b: Builder) -> Value:
         b.const(np.repeat(data_of(m[w]), each), name=f"{m[w].name}.channels") for w in ("gamma", "beta")
     ]
     epsilon = m.node("norm").float("epsilon")
-    return channel_first(b, b("GroupNorm", channel_last(b, m["x"]), *weights, group=groups, epsilon=epsilon))
+    return b.to_first(b("GroupNorm", b.to_last(m["x"]), *weights, group=groups, epsilon=epsilon))
 
 
 GROUP_NORM = Rule("group_norm", (_GROUPED,), _group_norm, _is_group_norm)
@@ -186,7 +187,7 @@ def _instance_norm(m: Match, b: Builder) -> Value:
     ones, zeros = (np.full(data.shape[1], v, data.dtype.numpy) for v in (1, 0))
     weights = b.const(ones, name=f"{b.stem}.gamma"), b.const(zeros, name=f"{b.stem}.beta")
     epsilon = m.node("norm").float("epsilon")
-    return channel_first(b, b("InstanceNorm", channel_last(b, data), *weights, epsilon=epsilon))
+    return b.to_first(b("InstanceNorm", b.to_last(data), *weights, epsilon=epsilon))
 
 
 INSTANCE_NORM = Rule("instance_norm", (op("LayerNorm", x, where=_is_per_image, name="norm"),), _instance_norm)

@@ -111,6 +111,14 @@ def clip(a: Term, where: Condition | None = None) -> Op:
     return op("ReluMinMax", a, where=where)
 
 
+def reshape(a: Term, name: str = "") -> Op:
+    return op("Reshape", a, name=name)
+
+
+def transpose(a: Term, where: Condition | None = None, name: str = "") -> Op:
+    return op("Transpose", a, where=where, name=name)
+
+
 def gather(data: Term, indices: Term) -> Op:
     return op("Gather", data, indices)
 
