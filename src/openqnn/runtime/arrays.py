@@ -5,12 +5,13 @@ The outside of a fixed-point value is real numbers, unless the source model itse
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from openqnn.errors import InputError
-from openqnn.ir import Array, DType, Port, Value
+from openqnn.ir import Array, DType, Graph, Port, Value
 
 
 def outside_dtype(port: Port) -> DType:
@@ -21,6 +22,20 @@ def outside_dtype(port: Port) -> DType:
 def is_coded(value: Value, port: Port) -> bool:
     """Whether the encoding stands between the outside's real numbers and the stored integers."""
     return value.dtype.is_fixed and value.encoding is not None and outside_dtype(port).is_float
+
+
+def accepted(graph: Graph, inputs: Mapping[str, Any], *, native: bool = False) -> dict[str, Array]:
+    """Arrays for all inputs of a graph, as it takes them; InputError says which is missing or unfit."""
+    names = [v.name for v in graph.inputs]
+    for name in inputs:
+        if name not in names:
+            raise InputError(
+                f"the graph has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, names))}"
+            )
+    missing = [n for n in names if n not in inputs]
+    if missing:
+        raise InputError(f"no array for input {', '.join(map(repr, missing))}")
+    return {v.name: inward(v, graph.ports[v.name], inputs[v.name], native=native) for v in graph.inputs}
 
 
 def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Array:
