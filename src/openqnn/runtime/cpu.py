@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -20,7 +22,7 @@ from openqnn.runtime.lowering import Lowered, NumpyStep, lower
 
 OPSET = 21
 # what a run can raise: ONNX Runtime's exceptions share no ancestor of their own
-_FAILURES = (
+FAILURES = (
     RuntimeError,
     ValueError,
     state.Fail,
@@ -52,7 +54,7 @@ class CpuExecutable:
         self.lowered = lower(graph, extra)
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
-        self._steps = _steps(self.lowered, threads)
+        self._steps = compile_steps(self.lowered, threads)
         self._single = (
             self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
         )
@@ -62,8 +64,8 @@ class CpuExecutable:
         feeds = {self._feeds[name]: array for name, array in arrays.items()}
         try:
             results = self._run_single(feeds) if self._single else self._run_steps(feeds)
-        except _FAILURES as e:
-            raise BackendError(f"ONNX Runtime failed: {_first_line(e)}") from e
+        except FAILURES as e:
+            raise failed(e) from e
         return dict(zip(self.output_names, results, strict=True))
 
     def close(self) -> None:
@@ -91,6 +93,11 @@ def _run_step(step: OnnxStep | NumpyStep, known: dict[str, Array]) -> Sequence[A
     if isinstance(step, OnnxStep):
         feeds = {n: known[n] for n in step.inputs}
         return cast("list[Array]", step.session.run(step.outputs, feeds)) if step.outputs else []
+    return run_numpy(step, known)
+
+
+def run_numpy(step: NumpyStep, known: Mapping[str, Array]) -> list[Array]:
+    """The results of an op that ONNX cannot say, from the arrays that it reads."""
     compute = schema_of(step.node).compute
     assert compute is not None
     results = compute(step.node, [known[n] if n else None for n in step.inputs])
@@ -100,6 +107,10 @@ def _run_step(step: OnnxStep | NumpyStep, known: dict[str, Array]) -> Sequence[A
     ]
 
 
+def failed(error: BaseException) -> BackendError:
+    return BackendError(f"ONNX Runtime failed: {_first_line(error)}")
+
+
 def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0][:300]
 
@@ -107,33 +118,47 @@ def _first_line(error: BaseException) -> str:
 # -- building the sessions -----------------------------------------------------------------------------------
 
 
-def _steps(lowered: Lowered, threads: int) -> list[OnnxStep | NumpyStep]:
-    cuts = [0, *(s.position for s in lowered.steps), len(lowered.body.nodes)]
-    stretches = [lowered.body.nodes[a:b] for a, b in pairwise(cuts)]
-    wanted = _needed_later(lowered, stretches)
+def compile_steps(
+    lowered: Lowered, threads: int, cuts: Iterable[int] = (), *, shared: bool = False
+) -> list[OnnxStep | NumpyStep]:
+    """A session for each stretch of nodes. Stretches end where numpy computes, and at the given `cuts`.
+
+    `shared` sessions take their memory from one arena instead of keeping one each.
+    """
+    ends: list[tuple[int, NumpyStep | None]] = [(s.position, s) for s in lowered.steps]
+    ends = sorted([*ends, *((cut, None) for cut in cuts)], key=lambda end: end[0])
+    borders = [0, *(position for position, _ in ends), len(lowered.body.nodes)]
+    stretches = [lowered.body.nodes[a:b] for a, b in pairwise(borders)]
+    between = [step for _, step in ends]
     steps: list[OnnxStep | NumpyStep] = []
-    for i, nodes in enumerate(stretches):
+    for nodes, wanted, step in zip(
+        stretches, _needed_later(lowered, stretches, between), [*between, None], strict=True
+    ):
         if nodes:
-            steps.append(_session(lowered, nodes, wanted[i], threads))
-        if i < len(lowered.steps):
-            steps.append(lowered.steps[i])
+            steps.append(_session(lowered, nodes, wanted, _options(threads, shared)))
+        if step is not None:
+            steps.append(step)
     return steps
 
 
-def _needed_later(lowered: Lowered, stretches: list[list[onnx.NodeProto]]) -> list[list[str]]:
+def _needed_later(
+    lowered: Lowered, stretches: list[list[onnx.NodeProto]], between: list[NumpyStep | None]
+) -> list[list[str]]:
     """For each stretch the names that something behind it reads."""
     needed = dict.fromkeys(lowered.outputs.values())
     wanted: list[list[str]] = []
-    for i in range(len(stretches) - 1, -1, -1):
-        if i < len(lowered.steps):
-            needed.update(dict.fromkeys(n for n in lowered.steps[i].inputs if n))
-        made = {o for n in stretches[i] for o in n.output}
+    for nodes, step in zip(stretches[::-1], [None, *between[::-1]], strict=True):
+        if step is not None:
+            needed.update(dict.fromkeys(n for n in step.inputs if n))
+        made = {o for n in nodes for o in n.output}
         wanted.append([n for n in needed if n in made])
-        needed.update(dict.fromkeys(n for node in stretches[i] for n in node.input if n))
+        needed.update(dict.fromkeys(n for node in nodes for n in node.input if n))
     return wanted[::-1]
 
 
-def _session(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], threads: int) -> OnnxStep:
+def _session(
+    lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], options: ort.SessionOptions
+) -> OnnxStep:
     made = {o for n in nodes for o in n.output}
     used = dict.fromkeys(i for n in nodes for i in n.input if i and i not in made)
     constants = {n: lowered.body.constants[n] for n in used if n in lowered.body.constants}
@@ -149,7 +174,6 @@ def _session(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], 
     )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    options = _options(threads)
     keep = [ort.OrtValue.ortvalue_from_numpy(a) for a in large.values()]
     if large:
         options.add_external_initializers(list(large), keep)
@@ -177,7 +201,7 @@ def _create(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.Inferenc
     )
 
 
-def _options(threads: int) -> ort.SessionOptions:
+def _options(threads: int, shared: bool) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
@@ -185,7 +209,18 @@ def _options(threads: int) -> ort.SessionOptions:
     # Its integer kernels saturate sums of two products to 16 bits on processors without VNNI, and round by
     # rules of their own: dequantized integers in float32 are exact where it counts.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
+    if shared:
+        _register_arena()
+        options.add_session_config_entry("session.use_env_allocators", "1")
     return options
+
+
+@cache
+def _register_arena() -> None:
+    """The arena of all sessions that ask for it. It grows by what is needed, not to the next power of two."""
+    where = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    with suppress(state.Fail):  # the program has registered one of its own, which serves as well
+        ort.create_and_register_allocator(where, ort.OrtArenaCfg(0, 1, -1, -1))
 
 
 def _split(constants: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
