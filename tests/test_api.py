@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import openqnn
 from openqnn import errors
+from openqnn.formats.container import write_container
 from openqnn.ir import DType, Graph
 from openqnn.qnn.library import find_library
 from tests.models.fetch import model_path
@@ -170,6 +171,25 @@ def test_every_problem_of_a_user_is_one_of_ours(tmp_path: Path) -> None:
         openqnn.Session(tmp_path / "gone.onnx")
     with pytest.raises(errors.UsageError, match="the model has no input 'z'"):
         openqnn.convert(relu(), input_shapes={"z": (1,)})
+
+
+@pytest.mark.parametrize("package", ["", '"mine"::'])
+def test_a_graph_file_with_an_unknown_operation(package: str, tmp_path: Path) -> None:
+    text = f"""graph "g" {{
+      input %x: float32[1,4]
+      %y: float32[1,4] = {package}Blur(%x) name "b" @ "onnx node /b"
+      output %y
+    }}"""
+    path = tmp_path / "m.oqnn"
+    write_container(path, text, {})
+    for use in (openqnn.load, openqnn.Session, openqnn.compile):
+        with pytest.raises(
+            errors.ModelError, match=r"m\.oqnn: Blur 'b' \(onnx node /b\): there is no op"
+        ) as e:
+            use(path)
+        assert "convert the model again" in e.value.hint
+    with pytest.raises(errors.ModelError, match="looks like an OpenQNN graph"):
+        openqnn.convert(path)
 
 
 # --- check

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, UsageError
+from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, UsageError, VerifyError
 from openqnn.formats.container import is_container
 from openqnn.ir import Array, DType, Graph, Port, Value, dtype_of
 from openqnn.ir.store import WRITERS, load_graph
@@ -213,7 +213,7 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
     if Path(path).suffix not in VENDOR_FILES:
-        return load_graph(path)
+        return _sound(load_graph(path), path)
     from openqnn.emit.read import graph_of
     from openqnn.qnn.remote import read_dlc, read_model_library
 
@@ -225,6 +225,25 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     if chosen is None:
         raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {', '.join(names) or 'none'}")
     return graph_of(chosen)
+
+
+def _sound(graph: Graph, path: str | os.PathLike[str]) -> Graph:
+    """A graph that makes sense, or ModelError: any text can stand in a file."""
+    from openqnn.ir.verify import verify
+    from openqnn.ops import infer_outputs
+    from openqnn.ops.schema import OPS
+
+    damaged = "the file is damaged, or of another version: convert the model again"
+    unknown = next((node for node in graph.nodes if node.op not in OPS), None)
+    if unknown is not None:
+        raise ModelError(f"{path}: {unknown.where}: there is no operation '{unknown.op}'", hint=damaged)
+    try:
+        verify(graph, infer_outputs)
+    except VerifyError as error:
+        raise ModelError(f"{path}: {error.message}", hint=damaged) from error
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
+        raise ModelError(f"{path}: the graph contradicts itself: {error}", hint=damaged) from error
+    return graph
 
 
 def save_dlc(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,10 @@ from openqnn.analysis.context_summary import summarise_context
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.remote import build_context
-from tests.qnn.nets import FOLDERS, ConvRelu, needs_cpu, needs_htp
+from tests.providers import OURS, Provider
+from tests.qnn.nets import ConvRelu, needs_cpu, needs_htp
 
 pytestmark = needs_htp
-NEWER = [Path(entry) for entry in os.environ.get(FOLDERS, "").split(os.pathsep) if entry]
-needs_newer = pytest.mark.skipif(not NEWER, reason=f"{FOLDERS} names no other version of the libraries")
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +80,10 @@ def test_a_library_of_a_device(binary: Path, tmp_path: Path) -> None:
     assert build_in_file(tmp_path / "none.so") == ""
 
 
-@needs_newer
-def test_a_binary_of_a_newer_version(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newer", [pytest.param(OURS[-1], id=OURS[-1].id, marks=OURS[-1].marks)])
+def test_a_binary_of_a_newer_version(newer: Provider, tmp_path: Path) -> None:
     path = tmp_path / "newer.bin"
-    build_context([ConvRelu().quantized_net()], path, NEWER[0] / "libQnnHtp.so", device=DeviceOptions(57))
+    build_context([ConvRelu().quantized_net()], path, newer.htp, device=DeviceOptions(57))
     report = check_context(path)
     assert (levels(report)["version"], levels(report)["loading"]) == ("problem", "problem")
     assert "Using newer context binary on old SDK" in detail(report, "loading")

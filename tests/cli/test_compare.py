@@ -92,8 +92,9 @@ def test_a_graph_file_that_makes_no_sense() -> None:
         ["inspect", "m.oqnn"],
         ["diff", "m.oqnn", "m.oqnn"],
         ["check", "m.oqnn", "--backend", "cpu"],
+        ["run", "m.oqnn", "--random"],
     ):
-        assert_refused(openqnn(*command), "Pooling66", "there is no operation 'PoolMux2d'")
+        assert_refused(openqnn(*command), "m.oqnn: PoolMux2d 'Pooling66", "there is no operation 'PoolMux2d'")
 
 
 # --- inspect

@@ -17,6 +17,7 @@ from openqnn.errors import ModelError, OutputError
 from openqnn.formats import container
 from openqnn.formats.container import MAGIC, is_container, read_container, write_container
 from openqnn.ir import DType, Graph, Node, Value
+from openqnn.ir.store import load_graph
 
 WEIGHT = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
 ARRAYS = {
@@ -139,7 +140,7 @@ def test_a_graph_comes_back_with_its_constants_mapped(tmp_path: Path) -> None:
     graph.add(Node("Op", "op", [x, large, small], [y]))
     graph.add_output(y)
     graph.save(tmp_path / "g.oqnn")
-    loaded = openqnn.load(tmp_path / "g.oqnn")
+    loaded = load_graph(tmp_path / "g.oqnn")
     assert str(loaded) == str(graph)
     data = {v.name: v.data for v in loaded.constants()}
     assert np.array_equal(data["large weight/ü"], large.data)

@@ -8,12 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.emit import lower
-from openqnn.errors import ModelError, UsageError, VerifyError
+from openqnn.errors import UsageError
 from openqnn.formats.container import is_container
-from openqnn.ir import Graph
-from openqnn.ir.verify import verify
-from openqnn.ops import infer_outputs
-from openqnn.ops.schema import OPS
 from openqnn.pipeline import open_graph
 from openqnn.qnn.net import Net
 from openqnn.qnn.remote import read_dlc, read_model_library
@@ -22,7 +18,6 @@ _READERS = {".dlc": read_dlc, ".so": read_model_library}
 HOLDS_SEVERAL = tuple(_READERS)
 """Suffixes of files that may hold more than one graph."""
 _SECONDS = 300.0
-_DAMAGED = "the file is damaged, or of another version: convert the model again"
 
 
 def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> list[Net]:
@@ -30,24 +25,7 @@ def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None =
     reader = _READERS.get(Path(path).suffix)
     if reader is not None:
         return reader(path, timeout=_SECONDS)
-    return [lower(open_checked(path, {} if is_container(path) else settings or {}))]
-
-
-def open_checked(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> Graph:
-    """A graph, and where it was read from a file of ours, the certainty that it makes sense."""
-    graph = open_graph(path, **settings)
-    if not is_container(path):
-        return graph
-    unknown = next((node for node in graph.nodes if node.op not in OPS), None)
-    if unknown is not None:
-        raise ModelError(f"{path}: {unknown.where}: there is no operation '{unknown.op}'", hint=_DAMAGED)
-    try:
-        verify(graph, infer_outputs)
-    except VerifyError as error:
-        raise ModelError(f"{path}: {error.message}", hint=_DAMAGED) from error
-    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
-        raise ModelError(f"{path}: the graph contradicts itself: {error}", hint=_DAMAGED) from error
-    return graph
+    return [lower(open_graph(path, **({} if is_container(path) else settings or {})))]
 
 
 def read_net(path: str | os.PathLike[str], graph: str = "", settings: Mapping[str, Any] | None = None) -> Net:

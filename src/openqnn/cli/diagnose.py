@@ -70,7 +70,6 @@ def run_backend_check(source: SourceOptions, output: CheckOutput, wanted: Backen
 
 def _checked_graph(source: SourceOptions, settings: Mapping[str, Any], output: CheckOutput) -> Graph | None:
     """The graph; None when the source model cannot be converted, which is then reported."""
-    from openqnn.analysis.sources import open_checked
     from openqnn.cli.report import print_check, print_explanation
     from openqnn.formats.container import is_container
     from openqnn.passes import Explain
@@ -78,7 +77,7 @@ def _checked_graph(source: SourceOptions, settings: Mapping[str, Any], output: C
 
     explain = Explain() if output.explain else None
     if is_container(source.model) or Path(source.model).suffix in VENDOR_FILES:
-        return open_checked(source.model, settings)
+        return open_graph(source.model, **settings)
     report = check(source.model, **settings)
     if not report.ok:
         if output.json:
@@ -96,10 +95,10 @@ def _checked_graph(source: SourceOptions, settings: Mapping[str, Any], output: C
 def run_reduce(arguments: Namespace) -> int:
     from openqnn.analysis.bundle import write_bundle
     from openqnn.analysis.reduce import reduce_net
-    from openqnn.analysis.sources import open_checked
     from openqnn.analysis.validation import suited_net
     from openqnn.cli import report_diagnosis as show
     from openqnn.cli.progress import Stages
+    from openqnn.pipeline import open_graph
     from openqnn.qnn.library import find_library
     from openqnn.qnn.options import DeviceOptions
     from openqnn.qnn.soc import find_soc
@@ -110,7 +109,7 @@ def run_reduce(arguments: Namespace) -> int:
     if options.soc and not is_htp:
         raise UsageError(f"--soc: a chip can be chosen for HTP only, not for {library.name}")
     chip = find_soc(options.soc or None) if is_htp else None
-    graph = open_checked(source.model, _settings(source))
+    graph = open_graph(source.model, **_settings(source))
     net = suited_net(graph, is_htp and not options.as_is)
     with Stages() as stages:
         reduced = reduce_net(

@@ -155,7 +155,7 @@ def _write_one(backend: Backend, net: Net, path: Path) -> None:
         raise OutputError(f"{backend.api.library.name} wrote no file for graph '{net.name}'")
 
 
-def _notes(file: DlcFile) -> dict[str, dict[str, dict[str, str]]]:
+def _notes(file: DlcFile) -> dict[str, dict[str, Any]]:
     """Our own record. A file without it, or with one that makes no sense, is read all the same."""
     if NOTES not in file.records:
         return {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes as c
+import mmap
+import re
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from openqnn.qnn.recorder import Recorder
 from openqnn.qnn.unmarshal import text
 
 PREFIX = "QnnModel"
-"""What the functions of a model library start with, unless it was built otherwise."""
+"""What the functions of a model library start with, unless it was built otherwise (and then it is found)."""
+
+_COMPOSE = re.compile(rb"\0([A-Za-z_]\w*)_composeGraphs(?=\0)")
 
 _ERRORS = {
     1: "TENSOR", 2: "PARAMS", 3: "NODES", 4: "GRAPH", 5: "CONTEXT", 6: "GENERATION", 7: "SETUP",
@@ -54,7 +58,7 @@ _Infos = c.POINTER(c.POINTER(_GraphInfo))
 
 def read_model_library(backend: Backend, path: str | PathLike[str], prefix: str = PREFIX) -> list[Net]:
     """The graphs that the library composes. It is the user's code: only the worker survives its crashes."""
-    recorder = Recorder(backend.api)
+    recorder = Recorder(backend.api, forward=False)
     with Context(backend) as context:
         order = compose_model_library(context, backend, path, recorder, prefix)
         return recorder.nets(order)
@@ -69,6 +73,7 @@ def compose_model_library(
 ) -> dict[str, tuple[list[str], list[str]]]:
     """Let a model library compose its graphs in a context; gives the inputs and outputs of each in order."""
     library = _load(path)
+    prefix = _prefix(library, prefix)
     compose, free = (
         _function(library, f"{prefix}_composeGraphs"),
         _function(library, f"{prefix}_freeGraphsInfo"),
@@ -117,6 +122,16 @@ def _load(path: str | PathLike[str]) -> Library:
     except LibraryError as error:
         hint = "a model library must be built for this machine (x86_64-linux-clang)"
         raise ModelError(error.message, hint=hint) from error
+
+
+def _prefix(library: Library, wanted: str) -> str:
+    """The given prefix, or the one that the library has where none was given."""
+    if wanted != PREFIX or hasattr(library.handle, f"{PREFIX}_composeGraphs"):
+        return wanted
+    with library.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = {match[1].decode() for match in _COMPOSE.finditer(data)}
+    exported = [name for name in found if hasattr(library.handle, f"{name}_composeGraphs")]
+    return exported[0] if len(exported) == 1 else wanted
 
 
 def _function(library: Library, name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from openqnn.errors import BackendError
 from openqnn.qnn import abi
@@ -68,23 +69,27 @@ def writable(net: Net) -> Net:
     return replace(net, nodes=tuple(_written(node) for node in net.nodes))
 
 
-def notes(net: Net) -> dict[str, dict[str, str]]:
-    """What the file cannot say: operations that `restored` would guess wrong, and where nodes came from."""
+def notes(net: Net) -> dict[str, Any]:
+    """What the file cannot say: operations that `restored` would guess wrong, where nodes came from, and the
+    order of the outputs."""
     guessed = restored(replace(net, nodes=tuple(_as_read(_written(node)) for node in net.nodes)), {})
     pairs = zip(net.nodes, guessed.nodes, strict=True)
     return {
         "ops": {node.name: node.op for node, guess in pairs if guess.op != node.op},
         "sources": {node.name: node.source for node in net.nodes if node.source},
+        "outputs": list(net.outputs),
     }
 
 
-def restored(net: Net, noted: Mapping[str, Mapping[str, str]]) -> Net:
+def restored(net: Net, noted: Mapping[str, Any]) -> Net:
     """The graph with the operations that were written; without notes, with the single ones of each family."""
     ops, sources = noted.get("ops", {}), noted.get("sources", {})
     nodes = [
         replace(_restored(node, ops.get(node.name)), source=sources.get(node.name, "")) for node in net.nodes
     ]
-    return replace(net, nodes=tuple(nodes))
+    outputs = noted.get("outputs", [])
+    same = len(outputs) == len(net.outputs) and set(outputs) == set(net.outputs)
+    return replace(net, nodes=tuple(nodes), outputs=tuple(outputs) if same else net.outputs)
 
 
 def _written(node: NetNode) -> NetNode:
