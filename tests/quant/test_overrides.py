@@ -165,10 +165,21 @@ def test_doubts() -> None:
     stale = whole("relu", 0.1, -3, low=(-7.0,), high=(7.0,))
     (found,) = matched(stale).of(Status.DOUBTFUL)
     assert found.detail.startswith("[-0.3, 25.2] by scale and offset, [-7, 7] by min and max")
-    (clipped,) = matched(by_channel("conv/w", (0.001,) * 4)).of(Status.DOUBTFUL)
-    assert "the constant goes up to 0.9" in clipped.detail
     (empty,) = matched(by_channel("conv/w", (1.0,) * 4)).of(Status.DOUBTFUL)
     assert "the constant only goes up to 0.9" in empty.detail
+
+
+def test_a_constant_far_beyond_its_encoding_is_another_one() -> None:
+    """A factor was folded into it, as the conversion does to scales of batch norms."""
+    found = matched(by_channel("conv/w", (0.01, 0.01, 0.001, 0.01)))
+    (clipped,) = found.of(Status.DOUBTFUL)
+    assert (
+        "the constant goes up to 0.9" in clipped.detail
+        and "its encoding to 0.128: not used" in clipped.detail
+    )
+    assert "conv/w" not in found.given
+    with pytest.warns(OpenQnnWarning, match=r"f\.json: doubtful: 'conv/w': the constant goes up to"):
+        read_overrides(network(), file_of(whole("relu"), by_channel("conv/w", (0.001,) * 4)), "f.json")
 
 
 def test_what_is_missing() -> None:

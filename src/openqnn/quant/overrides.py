@@ -11,14 +11,17 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.encodings import EncodingsFile, TensorEncoding
 from openqnn.ir import Encoding, Given, Graph, Node, Value
 from openqnn.ops.schema import Operand, Role
 from openqnn.qnn.net import qnn_name
+from openqnn.quant.apply import channel_axis as weight_axis
 from openqnn.quant.encode import encoding
 from openqnn.quant.plan import OVERRIDE, Plan, is_real, is_weight, operands
 from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
@@ -34,7 +37,7 @@ class Status(StrEnum):
     IMPOSSIBLE = "impossible"  # the tensor cannot have this encoding
     UNUSED = "unused"  # no such tensor
     MERGED = "merged"  # a tensor of the source model that the graph does not have any more
-    DOUBTFUL = "doubtful"  # possible, but hardly what was meant
+    DOUBTFUL = "doubtful"  # possible, but hardly what was meant; the detail says whether it is used
     MISSING = "missing"  # a tensor that calibration has to find an encoding for
 
 
@@ -61,15 +64,16 @@ class Matched:
 
 
 def read_overrides(graph: Graph, file: EncodingsFile, path: str, source: Collection[str] = ()) -> Matched:
-    """The overrides of a graph; InputError if one is impossible or none fits, a warning of unknown names."""
+    """The overrides of a graph; InputError if one is impossible or none fits, warnings of other problems."""
     found = match(graph, file, source)
     impossible, unused = found.of(Status.IMPOSSIBLE), found.of(Status.UNUSED)
     if impossible:
         raise InputError(f"{path}: {_listed(impossible)}", hint=f"openqnn encodings MODEL --lint {path}")
     if file.tensors and not found.given:
         raise InputError(f"{path}: no entry is for a tensor of this model: {_listed(unused)}")
-    if unused:
-        warnings.warn(f"{path}: unused: {_listed(unused)}", OpenQnnWarning, stacklevel=2)
+    for said in (unused, found.of(Status.DOUBTFUL)):
+        if said:
+            warnings.warn(f"{path}: {said[0].status.value}: {_listed(said)}", OpenQnnWarning, stacklevel=2)
     return found
 
 
@@ -92,8 +96,10 @@ def match(graph: Graph, file: EncodingsFile, source: Collection[str] = ()) -> Ma
         if problem:
             found.findings.append(Finding(Status.IMPOSSIBLE, name, problem))
             continue
-        found.given[value.name] = _given(entry, value)
-        doubt = _doubt(entry, value)
+        clipped = _clipped(entry, value)
+        if not clipped:
+            found.given[value.name] = _given(entry, value)
+        doubt = clipped or _doubt(entry, value)
         if doubt:
             found.findings.append(Finding(Status.DOUBTFUL, name, doubt))
     found.findings += _missing(graph, found.given)
@@ -133,8 +139,7 @@ def channel_axis(value: Value) -> int | None:
         return None
     for node, operand in readers(value):
         if operand.channel_axis is not None:
-            axis = operand.channel_axis % value.rank
-            return axis - 1 if node.params.get("transpose_in1") else axis
+            return weight_axis(node, value, operand)
     return 0 if value.rank == 1 and _is_bias(value) else None
 
 
@@ -216,23 +221,34 @@ def _doubt(entry: TensorEncoding, value: Value) -> str:
             if max(abs(low - given[0]), abs(high - given[1])) > _STEPS * max(entry.scales):
                 said = f"[{low:.6g}, {high:.6g}] by scale and offset, [{given[0]:.6g}, {given[1]:.6g}] by min"
                 return f"{said} and max; scale and offset are used"
-    if value.data is None or not is_real(value) or not entry.limits() or _is_bias(value):
+    largest, bounds = _extent(entry, value)
+    if len(largest) and largest.max() * _EMPTY < bounds.max():
+        return f"the constant only goes up to {largest.max():.6g}, its encoding to {bounds.max():.6g}"
+    return ""
+
+
+def _clipped(entry: TensorEncoding, value: Value) -> str:
+    """A constant far beyond its encoding is not the one that the encoding was made for.
+
+    The conversion multiplies weights by the batch norms and factors behind them, AIMET does so to fewer.
+    """
+    largest, bounds = _extent(entry, value)
+    beyond = largest > _CLIPPED * bounds
+    if not beyond.any():
         return ""
-    return _misfit(entry, value)
+    worst = int(np.argmax(np.where(beyond, largest, 0)))
+    sizes = f"the constant goes up to {largest[worst]:.6g}, its encoding to {bounds[worst]:.6g}"
+    return f"{sizes}: not used, the conversion has folded a factor into it"
 
 
-def _misfit(entry: TensorEncoding, value: Value) -> str:
-    """A constant that its encoding clips or hardly fills: batch norms that were folded into it, perhaps."""
-    assert value.data is not None
+def _extent(entry: TensorEncoding, value: Value) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The largest magnitude of a constant and of its encoding, by channel; empty for all else."""
+    if value.data is None or not is_real(value) or not entry.limits() or _is_bias(value):
+        return np.zeros(0), np.zeros(0)
     axis = channel_axis(value) if entry.axis is not None else None
     rows = value.data.reshape(1, -1) if axis is None else np.moveaxis(value.data, axis, 0)
     largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1)
-    bounds = np.asarray([max(-low, high) for low, high in entry.limits()])
-    if (largest > _CLIPPED * bounds).any():
-        return f"the constant goes up to {largest.max():.6g}, its encoding to {bounds.max():.6g}"
-    if largest.max() * _EMPTY < bounds.max():
-        return f"the constant only goes up to {largest.max():.6g}, its encoding to {bounds.max():.6g}"
-    return ""
+    return largest, np.asarray([max(-low, high) for low, high in entry.limits()])
 
 
 def _missing(graph: Graph, given: Mapping[str, Given]) -> list[Finding]:
