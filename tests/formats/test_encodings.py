@@ -451,3 +451,34 @@ def test_blocks_come_back_from_version_1_by_the_model(entry: TensorEncoding, tmp
     flattened = written(tmp_path, [entry], "1.0.0")["t"]
     assert flattened.axis == OUTPUT_CHANNEL
     assert settled(flattened, known, "f") == entry
+
+
+# --- files of aimet-onnx 2.42: a network for digits, and weights by block as in tests/quant/test_aimet.py
+
+
+def theirs(name: str, version: str) -> dict[str, TensorEncoding]:
+    path = Path(__file__).with_name("aimet") / f"{name}-{version}.encodings"
+    return dict(read_encodings(path).tensors)
+
+
+def test_aimets_files_of_all_versions_say_the_same() -> None:
+    old, flattened, new = (theirs("mnist", v) for v in ("0.6.1", "1.0.0", "2.0.0"))
+    assert len(old) == len(flattened) == 13
+    assert len(new) == 17  # tensors that only move values are in it too
+    for name, entry in old.items():
+        assert replace(entry, low=(), high=()) == flattened[name]
+        assert (entry.scales, entry.unsigned_offsets) == (new[name].scales, new[name].unsigned_offsets)
+    assert {n: (e.axis, e.channels) for n, e in new.items() if e.axis is not None} == {
+        "Parameter5": (0, 8), "Parameter87": (0, 16)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["blocks", "low_power"])
+def test_aimets_blocks_of_both_versions_are_the_same(name: str) -> None:
+    known = {"w": Parameter((12, 8, 1, 1), 0, 1), "m": Parameter((12, 3), 1, 0)}
+    flattened, grid = theirs(name, "1.0.0"), theirs(name, "2.0.0")
+    for tensor, parameter in known.items():
+        assert settled(flattened[tensor], known, "f") == replace(grid[tensor], kind=PARAM)
+        blocks = grid[tensor].blocks
+        assert blocks is not None and blocks.size == 4 and blocks.axis == parameter.block_axis
+        assert blocks.low_power == (name == "low_power")
