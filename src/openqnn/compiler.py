@@ -16,7 +16,7 @@ from openqnn.emit import lower
 from openqnn.emit.epcontext import write_epcontext
 from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import InputError, ModelError, UsageError
-from openqnn.formats.files import replacing
+from openqnn.formats.files import replacing, replacing_path
 from openqnn.ir import Graph, Port
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
@@ -206,14 +206,12 @@ def compile_job(
         nets = [_packed(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
         backend = opening.result()
     model = VendorModel(target, nets, meter=profiling.meter(), progress=reporter.step, backend=backend)
-    blob = model.binary() if file else None
-    info = None
-    if blob is not None:
-        info = context_info(blob, system_beside(target.library))
-        check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
-        reporter.step(f"write {file}")
-        with replacing(file) as out:
-            out.write(blob.data)
+    blob = info = None
+    if file:
+        with replacing_path(file) as temporary:
+            blob = model.save(temporary)
+            info = context_info(blob, system_beside(target.library))
+            check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
     if model.meter.active and folder:
         write_profile(model, Path(folder), "qnn-context-binary-generator")
     size = 0 if blob is None else int(blob.nbytes)

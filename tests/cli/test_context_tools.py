@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import Prepared, assert_done, prepare
-from tests.cli.tool import Result, assert_refused, openqnn, tool
+from tests.cli.tool import Result, assert_refused, environment, openqnn, tool
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
@@ -51,6 +53,27 @@ def test_the_default_soc_is_named(mnist: Prepared) -> None:
     info = described(mnist)["info"]
     assert info["socModel"] == 57
     assert info["contextMetadata"]["info"]["dspArch"] == 75
+
+
+FULL = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from openqnn.cli.legacy import run_tool
+sys.exit(run_tool("qnn-context-binary-generator", sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_leaves_nothing(mnist: Prepared) -> None:
+    """The library writes into the mapped file; there must be room for it before."""
+    flags = ("--dlc_path", mnist.dlc, "--backend", "htp", "--output_dir", mnist.folder / "ctx")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, *map(str, flags), "--binary_file", "c"],
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "c.bin: cannot be written" in done.stderr
+    assert not list((mnist.folder / "ctx").iterdir())
 
 
 def test_json_has_the_keys_in_their_order(mnist: Prepared) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -107,12 +107,12 @@ class Context:
         self.graphs[net.name] = graph
         return graph
 
-    def binary(self) -> Array:
-        """The compiled context as bytes, in memory of its own."""
+    def binary(self, memory_of: Callable[[int], Array] | None = None) -> Array:
+        """The compiled context as bytes, in memory of its own or in what `memory_of` has for that size."""
         api, size, written = self._backend.api, c.c_uint64(), c.c_uint64()
         self._backend.progress("serialise the context")
         api.call("contextGetBinarySize", self.handle, c.byref(size))
-        memory = np.empty(size.value, np.uint8)
+        memory = memory_of(size.value) if memory_of else np.empty(size.value, np.uint8)
         api.call("contextGetBinary", self.handle, memory.ctypes.data, size.value, c.byref(written))
         return memory[: written.value]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 
@@ -119,9 +122,16 @@ class VendorModel:
     def graphs(self) -> dict[str, Graph]:
         return self.context.graphs
 
-    def binary(self) -> Array:
-        """The compiled context as bytes."""
-        return self.context.binary()
+    def save(self, path: str | PathLike[str]) -> Array:
+        """Write the compiled context to an empty file, and give its bytes."""
+        with open(path, "r+b") as file:
+            if not _can_map(file):
+                blob = self.context.binary()
+                file.write(blob.data)
+                return blob
+            blob = self.context.binary(lambda size: _mapped(file, size))
+            file.truncate(blob.nbytes)
+            return blob
 
     def _compose(self, target: Target, nets: Sequence[Net]) -> Context:
         context = self._handles.enter_context(Context(self.backend, target.context))
@@ -146,6 +156,23 @@ class VendorModel:
             lambda handle: Context.from_binary(self.backend, blob, info, target.context, handle),
         )  # fmt: skip
         return self._handles.enter_context(context)
+
+
+def _mapped(file: BinaryIO, size: int) -> Array:
+    """The file as memory, which saves writing it from other memory."""
+    os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error now, and would be a crash later
+    return np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
+
+
+def _can_map(file: BinaryIO) -> bool:
+    """Not every file system lets files be memory."""
+    try:
+        _mapped(file, mmap.PAGESIZE)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise
+        return False
+    return True
 
 
 def open_backend(target: Target, progress: Progress | None = None, *, warm: bool = False) -> Backend:
