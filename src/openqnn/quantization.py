@@ -10,6 +10,7 @@ from typing import Any
 
 from openqnn.emit import lower
 from openqnn.errors import LibraryError, OpenQnnWarning, UnsupportedError, UsageError
+from openqnn.formats.encodings import read_encodings
 from openqnn.ir import Given, Graph
 from openqnn.passes.htp import legalise_htp
 from openqnn.passes.htp.fixed import prepare_fixed
@@ -19,7 +20,8 @@ from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.validate import Verdict, validate_net
 from openqnn.quant.apply import Applied
-from openqnn.quant.data import open_samples
+from openqnn.quant.data import samples_of
+from openqnn.quant.overrides import read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
 
@@ -32,8 +34,12 @@ def quantize(
     data: Any = None,
     *,
     recipe: Recipe | None = None,
+    overrides: str | os.PathLike[str] | None = None,
+    ignore_encodings: bool = False,
     given: Mapping[str, Given] | None = None,
     float_fallback: bool = False,
+    algorithms: Sequence[str] = (),
+    native: bool = False,
     backend: str = HTP,
     soc: str | int | None = None,
     progress: Progress | None = None,
@@ -43,23 +49,37 @@ def quantize(
     """The graph of a model with 8-bit (or other) integers inside; floats go in and come out of a Session.
 
     `data` is an input list, a folder or file of arrays, an iterable of arrays or of dicts by input name, or
-    an object with `get_next()`. The choices are the fields of `openqnn.quant.recipe.Recipe`: act_bw=16,
-    weight_bw=4, per_channel=False... With `float_fallback` nothing is calibrated: nodes whose tensors have no
-    encoding stay in floating point. Nodes that the backend's library refuses in fixed point stay in floating
-    point too, with a warning.
+    an object with `get_next()`; `native` files hold the inputs' own types. The choices are the fields of
+    `openqnn.quant.recipe.Recipe`: act_bw=16, weight_bw=4, per_channel=False...
+
+    Encodings of the file `overrides` count more than those that came with the model, and these more than
+    calibration; `ignore_encodings` leaves the model's out. With `float_fallback` nothing is calibrated: nodes
+    whose tensors have no encoding stay in floating point. Nodes that the backend's library refuses in fixed
+    point stay in floating point too, with a warning.
     """
+    if ignore_encodings and overrides is not None:
+        raise UsageError("ignore_encodings and overrides contradict each other: give one")
     chosen = recipe_of(recipe, choices)
     if float_fallback and data is not None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
-    prepared = prepared_for(model if isinstance(model, Graph) else open_graph(model), chosen, backend)
-    known = dict(given or {})
+    opened = model if isinstance(model, Graph) else open_graph(model)
+    known = {} if ignore_encodings else dict(opened.given)
+    if overrides is not None:
+        known |= read_given(opened, overrides)
+    known |= given or {}
+    prepared = prepared_for(opened, chosen, backend)
     if float_fallback:
         chosen, known = float_where_unknown(prepared, chosen, known)
-    samples = None if data is None else open_samples(prepared, data)
+    samples = None if data is None else samples_of(prepared, data, native=native)
     calibrated = measure(prepared, samples, chosen, known, threads=threads, progress=progress)
     applied = accepted(calibrated, chosen, known, backend, soc)
     applied.graph.provenance = applied.provenance
     return applied.graph
+
+
+def read_given(graph: Graph, path: str | os.PathLike[str]) -> dict[str, Given]:
+    """What an encodings file of AIMET's says about the tensors of a graph."""
+    return read_overrides(graph, read_encodings(path), os.fspath(path)).given
 
 
 def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:

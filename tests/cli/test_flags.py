@@ -11,11 +11,31 @@ from openqnn.options.field import Option
 from tests.cli.flags.page import PAGE, declared, documented, page
 from tests.cli.tool import assert_refused, tool
 
-MODEL = {"qnn-onnx-converter": ["-i", "m.onnx"], "qairt-converter": ["-i", "m.onnx"]}
+MODEL = {
+    "qnn-onnx-converter": ["-i", "m.onnx"],
+    "qairt-converter": ["-i", "m.onnx"],
+    "qairt-quantizer": ["--input_dlc", "m.dlc"],
+}
 GOLDEN = Path(__file__).with_name("help")
 HELP = ("-h", "--help")
+NEWER = {
+    "--act_bitwidth", "--weights_bitwidth", "--bias_bitwidth", "--act_quantizer_calibration",
+    "--param_quantizer_calibration", "--act_quantizer_schema", "--param_quantizer_schema",
+    "--percentile_calibration_value", "--float_fallback", "--floatFallback", "--dump_encoding_json",
+}  # fmt: skip
 OURS = {
-    "qnn-onnx-converter": {"-e"},  # the short name of encodings
+    # the short name of encodings, and what the newer quantizer has and the older converters have not
+    "qnn-onnx-converter": {"-e", *NEWER},
+    "qairt-quantizer": {
+        "--param_quantizer",
+        "--act_quantizer",
+        "--act_bw",
+        "--weight_bw",
+        "--bias_bw",
+        "--float_fallback",
+        "--quantization_overrides",
+        "--use_native_dtype",
+    },
     "qairt-converter": {"-e"},
     "qnn-net-run": {"--soc"},  # HTP compiles float graphs for a SoC, and the original has no flag for it
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},

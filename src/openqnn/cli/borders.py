@@ -9,17 +9,21 @@ from openqnn.formats.custom_io import IoEntry
 from openqnn.ir import DType, dtype_of
 from openqnn.options.converter import ConverterIo
 from openqnn.options.qairt import QairtSource
-from openqnn.options.quantizer import NO_QUANTIZER
 from openqnn.options.rows import COLOURS, MODEL_COLOUR
 from openqnn.passes.io import Borders, Names
 
 QUANTIZED = ("uint8", "int8")
+STAYS_FLOAT = "without --input_list the graph stays in floating point"
 
 
-def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry]) -> Borders:
-    """Images channel-last, unless the command line or the file (which counts more) say otherwise."""
-    _refuse_images(io.input_type)
-    custom = _dtypes(entries)
+def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool = False) -> Borders:
+    """Images channel-last, unless the command line or the file (which counts more) say otherwise.
+
+    Of a graph that will be in `fixed` point the quantizer decides about stored integers.
+    """
+    if not fixed:
+        _refuse_images(io.input_type)
+    custom = _dtypes(entries, fixed)
     said = {name: _dtype(text) for name, text in io.input_dtype}
     for name in sorted(said.keys() & custom.keys()):
         if said[name] is not custom[name]:
@@ -62,12 +66,13 @@ def _dtype(text: str) -> DType:
     return DType.BOOL_8 if text == "bool" else dtype_of(text)
 
 
-def _dtypes(entries: Iterable[IoEntry]) -> dict[str, DType]:
+def _dtypes(entries: Iterable[IoEntry], fixed: bool = False) -> dict[str, DType]:
     found: dict[str, DType] = {}
     for entry in entries:
         if entry.quantized or entry.dtype in QUANTIZED:
-            raise UsageError(f"'{entry.name}' shall be quantized: {NO_QUANTIZER}")
-        if entry.dtype:
+            if not fixed:
+                raise UsageError(f"'{entry.name}' shall be quantized: {STAYS_FLOAT}")
+        elif entry.dtype:
             found[entry.name] = _dtype(entry.dtype)
     return found
 
@@ -75,7 +80,7 @@ def _dtypes(entries: Iterable[IoEntry]) -> dict[str, DType]:
 def _refuse_images(types: Iterable[tuple[str, str]]) -> None:
     for name, kind in types:
         if kind == "image":
-            raise UsageError(f"--input_type {name} image stores the input in bytes: {NO_QUANTIZER}")
+            raise UsageError(f"--input_type {name} image stores the input in bytes: {STAYS_FLOAT}")
 
 
 def _colours(given: Iterable[tuple[str, str, str]]) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:

@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.borders import legacy_borders, qairt_borders
+from openqnn.cli.quantizing import (
+    LIKE_QNN,
+    custom_encodings,
+    input_types,
+    overrides_of,
+    quantized,
+    read_asked,
+    write_encodings,
+)
 from openqnn.errors import InputError, OutputError, UnsupportedError, UsageError
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from openqnn.options.model_lib import ModelLib
 from openqnn.options.packages import Checker, Packages, QairtPackages
 from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
-from openqnn.options.quantizer import LegacyQuantizer, QairtQuantizer
+from openqnn.options.quantizer import KeptNodes, QairtQuantizer
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
@@ -41,10 +50,11 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
     source, io = read_options(arguments, ConverterSource), read_options(arguments, ConverterIo)
     steps, output = read_options(arguments, ConverterSteps), read_options(arguments, ConverterOutput)
     packages = read_options(arguments, Packages)
-    for group in (LegacyQuantizer, Checker):
-        read_options(arguments, group)
+    read_options(arguments, Checker)
+    kept, asked = read_options(arguments, KeptNodes), read_asked(arguments)
     settings = _settings(source.input_dim, source.batch, source.define_symbol, source.out_names)
-    borders = legacy_borders(io, read_custom_io(io.custom_io) if io.custom_io else [])
+    entries = read_custom_io(io.custom_io) if io.custom_io else []
+    borders = legacy_borders(io, entries, fixed=asked.wanted)
     if io.dump_custom_io_config_template:
         inputs, outputs = describe_borders(source.input_network, **settings)
         write_custom_io(io.dump_custom_io_config_template, [*inputs, *outputs])
@@ -60,11 +70,19 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
         *((BATCHNORM_FOLDING,) if steps.disable_batchnorm_folding else ()),
         *((DEAD_CODE,) if steps.keep_disconnected_nodes else ()),
     }
-    widths = {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
-    more = {**settings, **widths, "borders": borders, "without": without}
+    more = {**settings, "borders": borders, "without": without, "keep_quant_nodes": kept.keep_quant_nodes}
+    if not asked.wanted:
+        more |= {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
     graph = _converted(source.input_network, more, steps.debug)
     _check_inputs(graph, [name for name, _ in io.input_type])
+    if asked.wanted:
+        graph = quantized(
+            graph, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
+            extra=input_types(dict(io.input_type)) | custom_encodings(entries),
+        )  # fmt: skip
     _write_source(graph, target, output, packages.package_name, copyright_text, command)
+    if asked.encodings.dump_encoding_json:
+        print(write_encodings(graph, target))
     return 0
 
 
@@ -92,8 +110,8 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
 
     source, output = read_options(arguments, QairtSource), read_options(arguments, QairtOutput)
     onnx, packages = read_options(arguments, QairtOnnx), read_options(arguments, QairtPackages)
-    for group in (QairtOthers, QairtQuantizer):
-        read_options(arguments, group)
+    read_options(arguments, QairtOthers)
+    known = read_options(arguments, QairtQuantizer)
     _check_framework(Path(source.input_network))
     inputs, outputs = read_io_config(source.io_config) if source.io_config else ([], [])
     shapes = {e.name: e.shape for e in inputs if e.shape} | dict(source.input_dim)
@@ -112,7 +130,9 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
     widths = {"float_bits": output.float_bitwidth, "bias_bits": output.float_bias_bitwidth}
     without = SIMPLIFICATIONS if onnx.no_simplification else ()
     more = {**settings, **widths, "borders": borders, "without": without}
-    graph = _converted(source.input_network, more, output.debug)
+    graph = _converted(source.input_network, {**more, "keep_quant_nodes": False}, output.debug)
+    if known.quantization_overrides:
+        graph.given |= overrides_of(graph, known.quantization_overrides)
     _write_dlc(graph, target, packages.package_name, metadata)
     return 0
 

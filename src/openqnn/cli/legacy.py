@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from openqnn.cli import context_tools, converters, platform, runners
+from openqnn.cli import context_tools, converters, platform, quantizing, runners
 from openqnn.cli.main import execute
 from openqnn.options.context_tools import GeneratorModel, GeneratorOutput, UtilityOptions
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
@@ -25,7 +25,14 @@ from openqnn.options.net_run import (
 from openqnn.options.packages import Checker, Packages, QairtPackages
 from openqnn.options.platform import ValidatorOptions
 from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
-from openqnn.options.quantizer import LegacyQuantizer, QairtQuantizer
+from openqnn.options.quantizer import (
+    KeptNodes,
+    QairtQuantizer,
+    QairtQuantizerFiles,
+    QuantizerChoices,
+    QuantizerData,
+    QuantizerEncodings,
+)
 
 HELP_WIDTH = 100
 
@@ -49,7 +56,7 @@ TOOLS = (
         "-i MODEL [-o MODEL.cpp] [options]",
         (
             ConverterSource, ConverterIo, ConverterSteps, ConverterOutput,
-            LegacyQuantizer, Packages, Checker,
+            QuantizerData, QuantizerChoices, QuantizerEncodings, KeptNodes, Packages, Checker,
         ),
         converters.run_onnx_converter,
     ),
@@ -59,6 +66,13 @@ TOOLS = (
         "-i MODEL [-o MODEL.dlc] [options]",
         (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages),
         converters.run_qairt_converter,
+    ),
+    Tool(
+        "qairt-quantizer",
+        "Quantize a DLC file: a DLC whose tensors are in fixed point.",
+        "--input_dlc MODEL.dlc (--input_list FILE | --float_fallback) [options]",
+        (QairtQuantizerFiles, QuantizerData, QuantizerChoices, QuantizerEncodings),
+        quantizing.run_qairt_quantizer,
     ),
     Tool(
         "qnn-model-lib-generator",
@@ -147,6 +161,10 @@ def qnn_onnx_converter() -> int:
 
 def qairt_converter() -> int:
     return run_tool("qairt-converter")
+
+
+def qairt_quantizer() -> int:
+    return run_tool("qairt-quantizer")
 
 
 def qnn_model_lib_generator() -> int:

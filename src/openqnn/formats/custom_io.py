@@ -41,7 +41,12 @@ class IoEntry:
     dtype: str = ""
     shape: tuple[int, ...] | None = None
     colour: str = ""
-    quantized: bool = False
+    scale: float | None = None
+    offset: int = 0
+
+    @property
+    def quantized(self) -> bool:
+        return self.scale is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,22 @@ class _Place:
             raise InputError(f"{self}: Shape {given!r}: expected dimensions such as 1,3,224,224")
         return shape
 
+    def scale(self, quant: Mapping[str, Any]) -> float | None:
+        """A positive number; needed where an offset is given."""
+        given = quant.get("Scale")
+        if given is None and quant.get("Offset") is None:
+            return None
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
+            raise InputError(f"{self}: Scale {given!r}: expected a positive number")
+        return float(given)
+
+    def offset(self, quant: Mapping[str, Any]) -> int:
+        """QNN's offset, which is negative; where it is written as a zero point, its sign is turned."""
+        given = quant.get("Offset") or 0
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise InputError(f"{self}: Offset {given!r}: expected a whole number")
+        return -abs(given)
+
 
 def _custom_entry(place: _Place, given: Any) -> IoEntry:
     fields = place.fields(given, ("IOName", "Layout", "Datatype", "QuantParam"))
@@ -161,7 +182,8 @@ def _custom_entry(place: _Place, given: Any) -> IoEntry:
         place.word(layout.get("Model"), "layout", LAYOUTS),
         place.word(layout.get("Custom"), "layout", LAYOUTS),
         place.word(fields.get("Datatype"), "data type", DATA_TYPES),
-        quantized=any(quant.get(k) is not None for k in ("Scale", "Offset")),
+        scale=place.scale(quant),
+        offset=place.offset(quant),
     )
 
 
@@ -178,7 +200,8 @@ def _config_entry(place: _Place, given: Any) -> IoEntry:
         place.word(desired.get("DataType") or desired.get("DType"), "data type", DATA_TYPES),
         place.shape(desired.get("Shape")),
         place.word(desired.get("Color Conversion"), "colour", COLOURS),
-        any(quant.get(k) is not None for k in ("Scale", "Offset")),
+        place.scale(quant),
+        place.offset(quant),
     )
 
 

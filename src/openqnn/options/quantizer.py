@@ -1,50 +1,160 @@
-"""Options of the quantizer. It is not there yet, so each one says so instead of being passed over."""
+"""Options of the quantizer, the same for the converters, qairt-quantizer and `openqnn quantize`.
+
+Where QNN's tools have two spellings of one thing (--act_bw and --act_bitwidth), all take both.
+"""
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from openqnn.options.field import refused
+from openqnn.options.field import option, refused
+from openqnn.options.packages import NO_PACKAGES
 
-NO_QUANTIZER = "the quantizer is not part of this version yet, graphs are converted in floating point"
+QUANTIZERS = ("tf", "symmetric", "enhanced", "adjusted")
+CALIBRATIONS = ("min-max", "sqnr", "entropy", "mse", "percentile")
+SCHEMAS = ("asymmetric", "symmetric")
+ALGORITHMS = ("cle", "bias_correction", "adaround", "smoothquant")
 
 
-def _later(*names: str, help: str, metavar: str = "", nargs: str | None = None) -> Any:
-    return refused(*names, why=NO_QUANTIZER, help=help, metavar=metavar, nargs=nargs)
+def _steps(text: str) -> tuple[int, int]:
+    """Two hexadecimal numbers: "-0x8000 0x7F7F"."""
+    try:
+        low, high = (int(word, 16) for word in text.replace(",", " ").split())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'{text!r}: expected two numbers such as "-0x8000 0x7F7F"') from None
+    return low, high
+
+
+def _percentile(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 90 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 90 to 100")
+    return value
+
+
+def _switch(words: Sequence[str]) -> bool:
+    """Nothing or `true` switches on, `false` off."""
+    word = words[0].lower() if words else "true"
+    if word not in ("true", "false") or len(words) > 1:
+        raise argparse.ArgumentTypeError(f"{' '.join(words)!r}: expected true, false or nothing")
+    return word == "true"
 
 
 @dataclass(frozen=True)
-class LegacyQuantizer:
+class QuantizerData:
+    """Calibration data."""
+
+    input_list: str = option(
+        "", "--input_list", metavar="FILE",
+        help="a list of raw input files, a line for each set of inputs: ranges of tensors are measured on "
+        "them, and the result is in fixed point",
+    )  # fmt: skip
+    use_native_input_files: bool = option(
+        False, "--use_native_input_files", help="the files hold the inputs' own types instead of floats"
+    )
+    use_native_dtype: bool = option(
+        False, "--use_native_dtype", help="older name of --use_native_input_files"
+    )
+    use_native_output_files: bool = option(
+        False, "--use_native_output_files",
+        help="outputs named in the list are written in their own types instead of floats",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantizerChoices:
     """Quantization."""
 
-    quantization_overrides: None = _later(
-        "--quantization_overrides", metavar="JSON", help="encodings that take precedence over all others"
+    param_quantizer: str | None = option(
+        None, "--param_quantizer", metavar="NAME", choices=QUANTIZERS,
+        help="how ranges of weights are found: tf (extremes), symmetric, enhanced (least noise), "
+        "adjusted (extremes, widened to whole steps)",
+    )  # fmt: skip
+    act_quantizer: str | None = option(
+        None, "--act_quantizer", metavar="NAME", choices=QUANTIZERS,
+        help="how ranges of activations are found: tf, symmetric, enhanced or adjusted",
+    )  # fmt: skip
+    param_quantizer_calibration: str | None = option(
+        None, "--param_quantizer_calibration", metavar="NAME", choices=CALIBRATIONS,
+        help=f"newer form of --param_quantizer: {', '.join(CALIBRATIONS)}",
+    )  # fmt: skip
+    act_quantizer_calibration: str | None = option(
+        None, "--act_quantizer_calibration", metavar="NAME", choices=CALIBRATIONS,
+        help=f"newer form of --act_quantizer: {', '.join(CALIBRATIONS)}",
+    )  # fmt: skip
+    param_quantizer_schema: str | None = option(
+        None, "--param_quantizer_schema", metavar="NAME", choices=SCHEMAS,
+        help="whether zero is in the middle of the range of weights: asymmetric or symmetric",
+    )  # fmt: skip
+    act_quantizer_schema: str | None = option(
+        None, "--act_quantizer_schema", metavar="NAME", choices=SCHEMAS,
+        help="whether zero is in the middle of the range of activations: asymmetric or symmetric",
+    )  # fmt: skip
+    percentile_calibration_value: float = option(
+        99.99, "--percentile_calibration_value", metavar="PERCENT", parse=_percentile,
+        help="how much of the values the range holds with percentile calibration: 90 to 100 (default 99.99)",
+    )  # fmt: skip
+    algorithms: tuple[str, ...] = option(
+        (), "--algorithms", metavar="NAME", nargs="+", choices=ALGORITHMS,
+        help=f"change the weights so that less is lost: {', '.join(ALGORITHMS)}",
+    )  # fmt: skip
+    act_bw: int | None = option(
+        None, "--act_bw", "--act_bitwidth", metavar="BITS", parse=int, choices=(8, 16),
+        help="width of activations: 8 or 16",
+    )  # fmt: skip
+    weight_bw: int | None = option(
+        None, "--weight_bw", "--weights_bitwidth", metavar="BITS", parse=int, choices=(4, 8, 16),
+        help="width of weights: 4, 8 or 16",
+    )  # fmt: skip
+    bias_bw: int | None = option(
+        None, "--bias_bw", "--bias_bitwidth", metavar="BITS", parse=int, choices=(8, 32),
+        help="width of biases: 8 or 32",
+    )  # fmt: skip
+    use_per_channel_quantization: bool | None = option(
+        None, "--use_per_channel_quantization", metavar="BOOL", nargs="*", row=_switch,
+        help="a scale for each output channel of convolutions",
+    )  # fmt: skip
+    use_per_row_quantization: bool | None = option(
+        None, "--use_per_row_quantization", metavar="BOOL", nargs="*", row=_switch,
+        help="a scale for each row of the weights of MatMul and FullyConnected",
+    )  # fmt: skip
+    restrict_quantization_steps: tuple[int, int] | None = option(
+        None, "--restrict_quantization_steps", metavar='"MIN MAX"', parse=_steps,
+        help='the stored integers to use, in hexadecimal, such as "-0x8000 0x7F7F"',
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantizerEncodings:
+    """Encodings that are known already."""
+
+    quantization_overrides: str = option(
+        "", "--quantization_overrides", metavar="JSON",
+        help="a file of AIMET's: its encodings take precedence over those of the model and of calibration",
+    )  # fmt: skip
+    ignore_encodings: bool = option(
+        False, "--ignore_encodings", help="use calibration alone, not the encodings that the model has"
     )
-    keep_quant_nodes: None = _later("--keep_quant_nodes", help="keep the model's own quantize nodes")
-    input_list: None = _later("--input_list", metavar="FILE", help="raw inputs to calibrate with")
-    param_quantizer: None = _later("--param_quantizer", metavar="NAME", help="finds ranges of weights")
-    act_quantizer: None = _later("--act_quantizer", metavar="NAME", help="finds ranges of activations")
-    algorithms: None = _later("--algorithms", metavar="NAME", nargs="+", help="extra algorithms, such as cle")
-    bias_bw: None = _later("--bias_bw", metavar="BITS", help="width of quantized biases")
-    act_bw: None = _later("--act_bw", metavar="BITS", help="width of quantized activations")
-    weight_bw: None = _later("--weight_bw", metavar="BITS", help="width of quantized weights")
-    ignore_encodings: None = _later("--ignore_encodings", help="leave out encodings that come with the model")
-    use_per_row_quantization: None = _later(
-        "--use_per_row_quantization", help="an encoding for each row of matrices"
+    float_fallback: bool = option(
+        False, "--float_fallback", "--floatFallback",
+        help="calibrate nothing: nodes whose tensors have no encoding compute in floats",
+    )  # fmt: skip
+    dump_encoding_json: bool = option(
+        False, "--dump_encoding_json", help="also write all encodings as JSON, beside the result"
     )
-    use_per_channel_quantization: None = _later(
-        "--use_per_channel_quantization", metavar="BOOL", nargs="*", help="encodings by output channel"
-    )
-    use_native_input_files: None = _later(
-        "--use_native_input_files", help="calibration files hold the inputs' own types"
-    )
-    use_native_dtype: None = _later("--use_native_dtype", help="older name of --use_native_input_files")
-    use_native_output_files: None = _later(
-        "--use_native_output_files", help="results are written in the outputs' own types"
-    )
-    restrict_quantization_steps: None = _later(
-        "--restrict_quantization_steps", metavar='"MIN MAX"', help="stored range of 16-bit encodings"
+
+
+@dataclass(frozen=True)
+class KeptNodes:
+    """Quantize nodes of the model."""
+
+    keep_quant_nodes: bool = option(
+        False, "--keep_quant_nodes", help="keep them in the graph instead of taking their encodings"
     )
 
 
@@ -52,6 +162,38 @@ class LegacyQuantizer:
 class QairtQuantizer:
     """Quantization."""
 
-    quantization_overrides: None = _later(
-        "--quantization_overrides", metavar="JSON", help="encodings that take precedence over all others"
+    quantization_overrides: str = option(
+        "", "--quantization_overrides", metavar="JSON",
+        help="a file of AIMET's: its encodings are kept in the DLC for qairt-quantizer",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QairtQuantizerFiles:
+    """The DLC."""
+
+    input_dlc: str = option(
+        "", "--input_dlc", metavar="FILE", required=True, help="a DLC in floating point, from qairt-converter"
     )
+    output_dlc: str = option(
+        "", "--output_dlc", metavar="FILE", help="the result (default: MODEL.quantized.dlc beside the input)"
+    )
+    float_bitwidth: int = option(
+        32, "--float_bitwidth", metavar="BITS", parse=int, choices=(16, 32),
+        help="width of what stays in floating point: 32 or 16",
+    )  # fmt: skip
+    float_bias_bitwidth: int | None = option(
+        None, "--float_bias_bitwidth", metavar="BITS", parse=int, choices=(16, 32),
+        help="width of biases that stay in floating point: 32 or 16",
+    )  # fmt: skip
+    use_aimet_quantizer: bool = option(
+        False, "--use_aimet_quantizer", help="let AIMET (package aimet-onnx) find the encodings"
+    )
+    op_package_lib: None = refused(
+        "--op_package_lib", "-opl", why=NO_PACKAGES, metavar="LIBRARIES",
+        help="op package libraries that the quantizer runs",
+    )  # fmt: skip
+    debug: int | None = option(
+        None, "--debug", metavar="LEVEL", nargs="?", const=1, parse=int,
+        help="tell on stderr where every encoding came from",
+    )  # fmt: skip

@@ -1,0 +1,224 @@
+"""What the quantizer's options mean, for every tool that has them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openqnn.errors import OpenQnnWarning, OutputError, UsageError
+from openqnn.formats.dlc_metadata import COMMAND
+from openqnn.options.field import options_of, read_options
+from openqnn.options.quantizer import (
+    QairtQuantizerFiles,
+    QuantizerChoices,
+    QuantizerData,
+    QuantizerEncodings,
+)
+from openqnn.quant.recipe import Method, Recipe, Scheme
+
+if TYPE_CHECKING:
+    from openqnn.formats.custom_io import IoEntry
+    from openqnn.ir import Given, Graph
+
+ENCODINGS_VERSION = "0.6.1"  # the newest that every version of QNN's converters reads
+# What QNN's own tools do unless they are told otherwise.
+LIKE_QNN = Recipe(bias_bw=8, param=Scheme(), per_channel=False, per_row=False, headroom=False)
+QUANTIZERS: Mapping[str, tuple[Method, bool]] = {
+    "tf": (Method.MIN_MAX, False),
+    "symmetric": (Method.MIN_MAX, True),
+    "enhanced": (Method.SQNR, False),
+    "adjusted": (Method.ADJUSTED, False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The quantizer's part of a command line."""
+
+    data: QuantizerData
+    choices: QuantizerChoices
+    encodings: QuantizerEncodings
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.data.input_list) or self.encodings.float_fallback
+
+    @property
+    def native(self) -> bool:
+        return self.data.use_native_input_files or self.data.use_native_dtype
+
+
+def read_asked(arguments: Namespace) -> Asked:
+    """The options, checked against each other."""
+    asked = Asked(
+        read_options(arguments, QuantizerData),
+        read_options(arguments, QuantizerChoices),
+        read_options(arguments, QuantizerEncodings),
+    )
+    known, data = asked.encodings, asked.data
+    if known.ignore_encodings and known.quantization_overrides:
+        raise UsageError("--ignore_encodings and --quantization_overrides contradict each other: give one")
+    if known.float_fallback and data.input_list:
+        raise UsageError("--float_fallback calibrates nothing, so it cannot be given with --input_list")
+    if known.float_fallback and known.ignore_encodings:
+        raise UsageError("--float_fallback uses the encodings that --ignore_encodings leaves out: give one")
+    if not asked.wanted:
+        _say_unused(asked)
+    return asked
+
+
+def _say_unused(asked: Asked) -> None:
+    """Without data nothing is quantized; QNN's tools pass over the other options without a word."""
+    plain = QuantizerChoices()
+    given = [
+        o.label
+        for name, o in options_of(QuantizerChoices)
+        if getattr(asked.choices, name) != getattr(plain, name)
+    ]
+    if given:
+        warnings.warn(
+            f"{', '.join(given)}: no effect without --input_list, the graph stays in floating point",
+            OpenQnnWarning,
+            stacklevel=2,
+        )
+
+
+def recipe_for(choices: QuantizerChoices, usual: Recipe, float_bw: int, float_bias_bw: int | None) -> Recipe:
+    """The recipe that the options ask for; what they do not mention is as usual for the tool."""
+    given = {
+        "act_bw": choices.act_bw,
+        "weight_bw": choices.weight_bw,
+        "bias_bw": choices.bias_bw,
+        "per_channel": choices.use_per_channel_quantization,
+        "per_row": choices.use_per_row_quantization,
+        "steps": choices.restrict_quantization_steps,
+    }
+    act = _scheme(
+        usual.act, choices.act_quantizer, choices.act_quantizer_calibration, choices.act_quantizer_schema
+    )
+    param = _scheme(
+        usual.param,
+        choices.param_quantizer,
+        choices.param_quantizer_calibration,
+        choices.param_quantizer_schema,
+    )
+    percentile = choices.percentile_calibration_value
+    return replace(
+        usual,
+        **{name: value for name, value in given.items() if value is not None},
+        act=replace(act, percentile=percentile),
+        param=replace(param, percentile=percentile),
+        float_bw=float_bw,
+        float_bias_bw=float_bias_bw,
+    )
+
+
+def _scheme(usual: Scheme, quantizer: str | None, calibration: str | None, schema: str | None) -> Scheme:
+    """The newer pair of options counts where both are given."""
+    method, symmetric = QUANTIZERS[quantizer] if quantizer else (usual.method, usual.symmetric)
+    if calibration is not None:
+        method, symmetric = Method(calibration), symmetric if schema is None and quantizer else False
+    if schema is not None:
+        symmetric = schema == "symmetric"
+    return Scheme(method, symmetric)
+
+
+def quantized(
+    graph: Graph, asked: Asked, usual: Recipe, *, float_bw: int = 32, float_bias_bw: int | None = None,
+    extra: Mapping[str, Given] | None = None,
+) -> Graph:  # fmt: skip
+    """The graph in fixed point as the options ask for it."""
+    from openqnn.cli.progress import Stages
+    from openqnn.quantization import quantize
+
+    with Stages() as stages:
+        return quantize(
+            graph,
+            asked.data.input_list or None,
+            recipe=recipe_for(asked.choices, usual, float_bw, float_bias_bw),
+            overrides=asked.encodings.quantization_overrides or None,
+            ignore_encodings=asked.encodings.ignore_encodings,
+            given=extra,
+            float_fallback=asked.encodings.float_fallback,
+            algorithms=asked.choices.algorithms,
+            native=asked.native,
+            progress=lambda done, total: stages.update("calibrate", done, total or 0),
+        )
+
+
+# -- qairt-quantizer -----------------------------------------------------------------------------------------
+
+
+def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
+    from openqnn.pipeline import open_graph, save_dlc
+
+    files, asked = read_options(arguments, QairtQuantizerFiles), read_asked(arguments)
+    source = Path(files.input_dlc)
+    target = Path(files.output_dlc or source.with_suffix(".quantized.dlc"))
+    if not asked.wanted:
+        raise UsageError("there is nothing to quantize with", hint="--input_list FILE, or --float_fallback")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise OutputError(f"{target} is the source itself", hint="give another file with --output_dlc")
+    graph = quantized(
+        open_graph(source), asked, LIKE_QNN,
+        float_bw=files.float_bitwidth, float_bias_bw=files.float_bias_bitwidth,
+    )  # fmt: skip
+    save_dlc(graph, target, metadata={COMMAND: command})
+    print(f"{target}: {target.stat().st_size:,} bytes")
+    if asked.encodings.dump_encoding_json:
+        print(write_encodings(graph, target))
+    if files.debug is not None:
+        for name, origin in graph.provenance.items():
+            print(f"{name}: {origin}", file=sys.stderr)
+    return 0
+
+
+# -- what the options mean -----------------------------------------------------------------------------------
+
+
+def input_types(types: Mapping[str, str]) -> dict[str, Given]:
+    """What --input_type says: images are bytes as they are, opaque inputs stay floats."""
+    from openqnn.ir import Encoding, Given
+
+    found: dict[str, Given] = {}
+    for name, kind in types.items():
+        if kind == "image":
+            found[name] = Given("input type", 8, encoding=Encoding.per_tensor(1.0))
+        elif kind == "opaque":
+            found[name] = Given("input type", 32, floating=True)
+    return found
+
+
+def custom_encodings(entries: Iterable[IoEntry]) -> dict[str, Given]:
+    """What the QuantParam of a --custom_io file says of inputs and outputs."""
+    from openqnn.ir import Encoding, Given
+
+    return {
+        e.name: Given(
+            "custom io", 8, encoding=Encoding.per_tensor(e.scale, e.offset), signed=e.dtype == "int8"
+        )
+        for e in entries
+        if e.scale is not None
+    }
+
+
+def write_encodings(graph: Graph, target: Path) -> Path:
+    """All encodings as JSON beside the result."""
+    from openqnn.formats import encodings
+    from openqnn.quant.export import encodings_of
+
+    path = target.with_name(f"{target.stem}_encodings.json")
+    encodings.write_encodings(path, encodings_of(graph), ENCODINGS_VERSION)
+    return path
+
+
+def overrides_of(graph: Graph, path: str) -> dict[str, Given]:
+    """What an encodings file says about the tensors of a graph."""
+    from openqnn.quantization import read_given
+
+    return read_given(graph, path)
