@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from openqnn.options import vendor
 from openqnn.options.field import option, refused
-from openqnn.options.net_run import NO_OP_PACKAGES, NO_PLATFORM_OPTIONS, tensors, words
 
 NO_BACKEND_BINARY = "the libraries for this machine have no other form of a context than the binary itself"
 NO_MEMHANDLE = "memory handles need the memory of a device; graphs take plain memory (raw)"
@@ -15,44 +15,19 @@ NO_MEMHANDLE = "memory handles need the memory of a device; graphs take plain me
 class GeneratorModel:
     """The model."""
 
-    model: tuple[str, ...] = option(
-        (),
-        "--model",
-        metavar="FILES",
-        parse=words,
-        help="model libraries (.so), separated by commas; also .onnx and .oqnn files. libQnnModelDlc.so "
-        "stands for the files of --dlc_path",
-    )
-    dlc_path: tuple[str, ...] = option(
-        (), "--dlc_path", metavar="FILES", parse=words, help="DLC files, separated by commas"
-    )
-    model_prefix: str = option(
-        "QnnModel",
-        "--model_prefix",
-        metavar="NAME",
-        help="what the functions of a model library start with (default: QnnModel)",
-    )
-    backend: str = option(
-        "",
-        "--backend",
-        metavar="LIBRARY",
-        help="the library that compiles: a path, a file name such as libQnnHtp.so, or cpu, htp",
-    )
-    soc: str = option(
-        "", "--soc", metavar="NAME", help="the SoC that HTP compiles for, by name or number (default: SM8650)"
-    )
+    model: tuple[str, ...] = vendor.model_files()
+    dlc_path: tuple[str, ...] = vendor.dlc_files("DLC files")
+    model_prefix: str = vendor.model_prefix()
+    backend: str = vendor.backend_library("the library that compiles")
+    soc: str = vendor.soc_name()
     htp_arch: str = option(
         "", "--htp_arch", metavar="N", help="the HTP architecture to compile for, such as 75"
     )
     config_file: str = option(
         "", "--config_file", metavar="JSON", help="settings of contexts, graphs and the backend"
     )
-    op_packages: None = refused(
-        "--op_packages", why=NO_OP_PACKAGES, metavar="LIST", help="op packages to register"
-    )
-    platform_options: None = refused(
-        "--platform_options", why=NO_PLATFORM_OPTIONS, metavar="LIST", help="options for the platform"
-    )
+    op_packages: None = vendor.no_op_packages()
+    platform_options: None = vendor.no_platform_options()
 
 
 @dataclass(frozen=True)
@@ -69,14 +44,7 @@ class GeneratorOutput:
     enable_intermediate_outputs: bool = option(
         False, "--enable_intermediate_outputs", exclusive="tensors", help="all layers become outputs"
     )
-    set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = option(
-        (),
-        "--set_output_tensors",
-        metavar="LIST",
-        parse=tensors,
-        exclusive="tensors",
-        help="intermediate tensors that become outputs: graph0:tensor0,tensor1;graph1:tensor2",
-    )
+    set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = vendor.extra_outputs("that become outputs")
     backend_binary: None = refused(
         "--backend_binary",
         why=NO_BACKEND_BINARY,
@@ -90,20 +58,10 @@ class GeneratorOutput:
         choices=("raw", "memhandle"),
         help="raw; memhandle is not available: " + NO_MEMHANDLE,
     )
-    profiling_level: str = option(
-        "",
-        "--profiling_level",
-        metavar="LEVEL",
-        choices=("basic", "detailed", "backend"),
-        help="write qnn-profiling-data_0.log: basic, detailed, backend (HTP: linting)",
+    profiling_level: str = vendor.profiling_level(
+        ("basic", "detailed", "backend"), "basic, detailed, backend (HTP: linting)"
     )
-    profiling_option: str = option(
-        "",
-        "--profiling_option",
-        metavar="NAME",
-        choices=("optrace",),
-        help="optrace: with detailed, a trace of operations",
-    )
+    profiling_option: str = vendor.profiling_option()
 
 
 @dataclass(frozen=True)
@@ -117,9 +75,7 @@ class UtilityOptions:
         metavar="FILE",
         help="write its description to this file; without it, the binary is only validated",
     )
-    version: bool = option(
-        False, "--version", help="print the version of the tool and of the libraries found"
-    )
+    version: bool = vendor.print_version()
 
 
 @dataclass(frozen=True)

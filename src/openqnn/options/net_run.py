@@ -5,24 +5,16 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from openqnn.options import vendor
 from openqnn.options.field import option, refused
 from openqnn.options.source import positive
 
 LOG_LEVELS = ("error", "warn", "info", "debug", "verbose")
 NO_SHARED_BUFFER = "shared buffers need the memory of an Android device"
-NO_OP_PACKAGES = (
-    "op packages are libraries of their own for each backend, and none can be registered in this version"
-)
 NO_PERF_PROFILE = "clocks and power are those of a device, and this machine has none"
-NO_PLATFORM_OPTIONS = "the libraries for this machine have no platform options"
 NO_VALIDATION = (
     "the libraries for this machine cannot validate a binary; `openqnn context check` compares what it says"
 )
-
-
-def words(text: str) -> tuple[str, ...]:
-    """a,b,c."""
-    return tuple(word for word in text.split(",") if word)
 
 
 def seconds(text: str) -> float:
@@ -51,17 +43,6 @@ def sets(text: str) -> int:
     return -1 if text == "-1" else natural(text)
 
 
-def tensors(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """graph0:tensor0,tensor1;graph1:tensor2; without a graph, the tensors of any ("")."""
-    found: dict[str, tuple[str, ...]] = {}
-    for part in filter(None, text.split(";")):
-        graph, sign, names = part.rpartition(":")
-        if (sign and not graph) or not words(names):
-            raise argparse.ArgumentTypeError(f"{part!r}: expected GRAPH:TENSOR[,TENSOR...]")
-        found[graph] = (*found.get(graph, ()), *words(names))
-    return tuple(found.items())
-
-
 @dataclass(frozen=True)
 class Tooling:
     """The tool."""
@@ -73,24 +54,14 @@ class Tooling:
         choices=LOG_LEVELS,
         help="show what the library logs, up to error, warn, info, debug or verbose",
     )
-    version: bool = option(
-        False, "--version", help="print the version of the tool and of the libraries found"
-    )
+    version: bool = vendor.print_version()
 
 
 @dataclass(frozen=True)
 class NetRunModel:
     """The model."""
 
-    model: tuple[str, ...] = option(
-        (),
-        "--model",
-        metavar="FILES",
-        parse=words,
-        exclusive="model",
-        help="model libraries (.so), separated by commas; also .onnx and .oqnn files. libQnnModelDlc.so "
-        "stands for the files of --dlc_path",
-    )
+    model: tuple[str, ...] = vendor.model_files("model")
     retrieve_context: str = option(
         "",
         "--retrieve_context",
@@ -98,36 +69,18 @@ class NetRunModel:
         exclusive="model",
         help="a context binary to run, or an EPContext model that holds one",
     )
-    dlc_path: tuple[str, ...] = option(
-        (), "--dlc_path", metavar="FILES", parse=words, help="DLC files to run, separated by commas"
-    )
-    model_prefix: str = option(
-        "QnnModel",
-        "--model_prefix",
-        metavar="NAME",
-        help="what the functions of a model library start with (default: QnnModel)",
-    )
-    backend: str = option(
-        "",
-        "--backend",
-        metavar="LIBRARY",
-        help="the library to run on: a path, a file name such as libQnnHtp.so, or cpu, htp",
-    )
-    soc: str = option(
-        "", "--soc", metavar="NAME", help="the SoC that HTP compiles for, by name or number (default: SM8650)"
-    )
+    dlc_path: tuple[str, ...] = vendor.dlc_files("DLC files to run")
+    model_prefix: str = vendor.model_prefix()
+    backend: str = vendor.backend_library("the library to run on")
+    soc: str = vendor.soc_name()
     config_file: str = option(
         "",
         "--config_file",
         metavar="JSON",
         help="settings of contexts, graphs, asynchronous execution and the backend",
     )
-    op_packages: None = refused(
-        "--op_packages", why=NO_OP_PACKAGES, metavar="LIST", help="op packages to register"
-    )
-    platform_options: None = refused(
-        "--platform_options", why=NO_PLATFORM_OPTIONS, metavar="LIST", help="options for the platform"
-    )
+    op_packages: None = vendor.no_op_packages()
+    platform_options: None = vendor.no_platform_options()
     use_mmap: bool = option(False, "--use_mmap", help="map the context binary into memory (always done)")
     validate_binary: None = refused(
         "--validate_binary", why=NO_VALIDATION, help="validate the context binary"
@@ -142,7 +95,7 @@ class NetRunInputs:
         (),
         "--input_list",
         metavar="FILES",
-        parse=words,
+        parse=vendor.words,
         help="lists of input files, one per graph, separated by commas; __ leaves a graph out",
     )
     use_native_input_files: bool = option(
@@ -155,7 +108,7 @@ class NetRunInputs:
         (),
         "--native_input_tensor_names",
         metavar="NAMES",
-        parse=words,
+        parse=vendor.words,
         exclusive="native",
         help="inputs whose files have the type of the graph, separated by commas",
     )
@@ -197,14 +150,7 @@ class NetRunOutputs:
         help="write <tensor>_native.raw in the types of the graph (default: float32)",
     )
     debug: bool = option(False, "--debug", exclusive="tensors", help="write the results of all layers")
-    set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = option(
-        (),
-        "--set_output_tensors",
-        metavar="LIST",
-        parse=tensors,
-        exclusive="tensors",
-        help="intermediate tensors to write too: graph0:tensor0,tensor1;graph1:tensor2",
-    )
+    set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = vendor.extra_outputs("to write too")
     keep_num_outputs: int | None = option(
         None,
         "--keep_num_outputs",
@@ -263,21 +209,11 @@ class NetRunExecution:
 class NetRunProfiling:
     """Profiling."""
 
-    profiling_level: str = option(
-        "",
-        "--profiling_level",
-        metavar="LEVEL",
-        choices=("basic", "detailed", "backend", "client"),
-        help="write qnn-profiling-data_0.log: basic, detailed (each node), backend (HTP: linting), "
-        "client (our own times only)",
+    profiling_level: str = vendor.profiling_level(
+        ("basic", "detailed", "backend", "client"),
+        "basic, detailed (each node), backend (HTP: linting), client (our own times only)",
     )
-    profiling_option: str = option(
-        "",
-        "--profiling_option",
-        metavar="NAME",
-        choices=("optrace",),
-        help="optrace: with detailed, a trace of operations",
-    )
+    profiling_option: str = vendor.profiling_option()
     graph_profiling_start_delay: float = option(
         0.0,
         "--graph_profiling_start_delay",
