@@ -28,6 +28,26 @@ def is_native(settings: RunSettings, tensor: NetTensor) -> bool:
     return settings.native_inputs or tensor.name in settings.native_names
 
 
+def named_files(given: InputList, line: InputLine, names: Sequence[str], graph: str) -> dict[str, Path]:
+    """The file of each input; InputError when a line has other names than the graph, too few or too many."""
+    where = f"{given.path}, line {line.number}"
+    if line.files[0][0]:
+        for name, _ in line.files:
+            if name not in names:
+                hint = f"its inputs: {', '.join(names)}"
+                raise InputError(f"{where}: graph '{graph}' has no input '{name}'", hint=hint)
+        missing = [name for name in names if name not in dict(line.files)]
+        if missing:
+            raise InputError(f"{where}: no file for input '{missing[0]}'")
+        return dict(line.files)
+    if len(line.files) != len(names):
+        raise InputError(
+            f"{where}: {len(line.files)} file(s) for {len(names)} input(s)",
+            hint=f"the inputs, in this order: {', '.join(names)}",
+        )
+    return dict(zip(names, (path for _, path in line.files), strict=True))
+
+
 class Feed:
     """Input sets of a graph. `groups` has the lines of each: several where one line is one batch element."""
 
@@ -35,7 +55,7 @@ class Feed:
         self._graph, self._list, self._settings = graph, given, settings
         self._tensors = {tensor.name: tensor for tensor in graph.inputs}
         self.batch = _common_batch(graph.inputs)
-        named = [self._named(line) for line in given.lines]
+        named = [named_files(given, line, list(self._tensors), graph.name) for line in given.lines]
         self.combines = self.batch > 1 and self._holds_one_element(named[0], given.lines[0])
         size = self.batch if self.combines else 1
         self.groups = [named[i : i + size] for i in range(0, len(named), size)]
@@ -64,25 +84,6 @@ class Feed:
             return len(self.groups) if self._settings.cache_sets < 0 else self._settings.cache_sets
         limit = DEFAULT_CACHE if self._settings.cache_bytes is None else self._settings.cache_bytes
         return limit // one
-
-    def _named(self, line: InputLine) -> dict[str, Path]:
-        where = f"{self._list.path}, line {line.number}"
-        names = list(self._tensors)
-        if line.files[0][0]:
-            for name, _ in line.files:
-                if name not in names:
-                    hint = f"its inputs: {', '.join(names)}"
-                    raise InputError(f"{where}: graph '{self._graph.name}' has no input '{name}'", hint=hint)
-            missing = [name for name in names if name not in dict(line.files)]
-            if missing:
-                raise InputError(f"{where}: no file for input '{missing[0]}'")
-            return dict(line.files)
-        if len(line.files) != len(names):
-            raise InputError(
-                f"{where}: {len(line.files)} file(s) for {len(names)} input(s)",
-                hint=f"the inputs, in this order: {', '.join(names)}",
-            )
-        return dict(zip(names, (path for _, path in line.files), strict=True))
 
     def _holds_one_element(self, files: dict[str, Path], line: InputLine) -> bool:
         """Whether the first line's files are one batch element each; the other lines must be alike."""
