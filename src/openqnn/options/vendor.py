@@ -50,7 +50,7 @@ def model_prefix() -> Any:
         "QnnModel",
         "--model_prefix",
         metavar="NAME",
-        help="what the functions of a model library start with (default: QnnModel, or what is found)",
+        help="what the functions of a model library start with (default: QnnModel)",
     )
 
 
