@@ -10,7 +10,7 @@ import numpy as np
 
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import total
+from openqnn.ops.fixed import Compute, clipped_sum, squared, total, unrounded_sum
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
@@ -48,12 +48,13 @@ def unary(
     output_range: tuple[float, float] | None = None,
     clips: bool = False,
     same_as: SameAs | None = None,
+    fixed: Fixed | None = None,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as))
+    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as, fixed=fixed))
 
 
 def binary(
@@ -99,10 +100,10 @@ Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.")
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
-Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again)
+Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped_sum)
 Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0))
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0))
-HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.")
+HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.", fixed=unrounded_sum)
 
 
 def clip(low: float, high: float) -> Lower:
@@ -149,7 +150,10 @@ NotEqual = binary("ElementWiseNotEqual", lambda n, b, x: b.op("Not", b.op("Equal
 Or = binary("ElementWiseOr", "Or", "Logical or.", BOOL)
 Power = binary("ElementWisePower", "Pow", "a to the power of b.", same_as=neutral(1))
 SquaredDifference = binary(
-    "ElementWiseSquaredDifference", lambda n, b, x: squared_difference(b, x), "(a - b) squared."
+    "ElementWiseSquaredDifference",
+    lambda n, b, x: squared_difference(b, x),
+    "(a - b) squared.",
+    fixed=squared,
 )
 Subtract = binary(
     "ElementWiseSubtract",
@@ -287,6 +291,7 @@ class Prelu:
     out0 = result()
     infer = same
     lower = as_onnx("PRelu")
+    fixed = unrounded_sum
     moves = Moves.ELEMENTWISE
 
 
@@ -329,6 +334,17 @@ def _generic(table: dict[str, OpSchema | Lower]) -> Lower:
         return specific(n, b, x)
 
     return lower
+
+
+def _generic_fixed(table: dict[str, OpSchema | Lower]) -> Fixed:
+    """Follows HTP as the op that `operation` names does."""
+
+    def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+        found = table[n.enum("operation")]
+        specific = found.fixed if isinstance(found, OpSchema) else None
+        return specific(n, b, x, compute) if specific is not None else None
+
+    return fixed
 
 
 def _operation(table: dict[str, OpSchema | Lower]) -> Param:
@@ -382,6 +398,7 @@ class ElementWiseBinary:
     operation = _operation(_BINARY)
     infer = broadcast
     lower = _generic(_BINARY)
+    fixed = _generic_fixed(_BINARY)
     moves = Moves.ELEMENTWISE
 
 
@@ -399,6 +416,7 @@ class ElementWiseNeuron:
     threshold = f32(default=ABSENT)
     infer = same
     lower = _generic(_NEURON)
+    fixed = _generic_fixed(_NEURON)
     moves = Moves.ELEMENTWISE
 
 

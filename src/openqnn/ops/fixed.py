@@ -191,3 +191,22 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     shift = b.const(np.ldexp(constant + 0.5, -bits) - 0.5, np.float32)
     real = b.op("Add", b.op("Add", *terms), shift)
     return b.op("QuantizeLinear", real, b.const(1.0, np.float32), b.const(0, n.out.dtype.numpy))
+
+
+def squared(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """A squared difference in 8 bits: HTP rounds the difference to 8 bits, too, before it squares it."""
+    values = (n.x(0), n.x(1), n.out)
+    if not all(_is_byte(v) and not v.dtype.signed for v in values):
+        return None
+    out = n.out
+    step = 2 * np.sqrt(_largest(out)) / 255
+    difference = b.op("Sub", *(dequantized(b, name, v) for name, v in zip(x, values, strict=False)))
+    rounded = b.op("Round", b.op("Mul", difference, b.const(1 / step, np.float32)))
+    real = b.op("Mul", b.op("Mul", rounded, rounded), b.const(step**2, np.float32))
+    zero = b.const(-offset_of(out), out.dtype.numpy)
+    return b.op("QuantizeLinear", real, b.const(scale_of(out), np.float32), zero)
+
+
+def _largest(value: Value) -> float:
+    """The largest real number that an 8-bit value holds."""
+    return scale_of(value) * (255 + offset_of(value))

@@ -73,7 +73,12 @@ def resize_nearest(n: Node, b: Body, x: Sequence[str]) -> str:
     """The pixel whose area holds the sample; rounding half up of a half-pixel coordinate is exactly that."""
     coordinates = _coordinates(n)
     rounding = "floor" if coordinates == "asymmetric" else "round_prefer_ceil"
-    return _resize(n, b, x[0], "nearest", coordinates, nearest_mode=rounding)
+    dtype = n.x(0).dtype.numpy
+    if dtype.kind == "f" or dtype.itemsize == 1:
+        return _resize(n, b, x[0], "nearest", coordinates, nearest_mode=rounding)
+    # ONNX Runtime resizes no 16-bit integers; float32 holds them.
+    real = _resize(n, b, b.cast(x[0], np.float32), "nearest", coordinates, nearest_mode=rounding)
+    return b.cast(real, dtype)
 
 
 @op
