@@ -1,8 +1,13 @@
 """No op is named in more than: its declaration, a line per frontend, its cases, and a pass that is about it.
 
 Declarations are in ops/. There too, in ops/vocabulary.py, every op that compositions use has its word, so
-that translators and passes say `q.add(x, y)`; a word names its op once. What counts as naming an op: a string
-that is its name, part of such a name in an f-string, and the declaration itself by its Python name.
+that translators and passes say `q.add(x, y)`; a word names its op once. Patterns are written in the words of
+passes/patterns/terms.py, which counts as the pass that is about them. There are graph passes, passes for HTP
+and those of the quantizer; each of the three may have one module about an op. Tests other than the cases are
+not counted: they write graphs down.
+
+What counts as naming an op: a string that is its name or that of its family (PoolMax), an f-string that can
+become its name, and the declaration itself by its Python name.
 """
 
 from __future__ import annotations
@@ -155,3 +160,22 @@ def test_the_cases_of_an_op_stand_together() -> None:
             modules[op].add(path.name)
     assert {op: found for op, found in modules.items() if len(found) != 1} == {}
     assert set(OPS) - set(modules) == PLAIN_WORDS
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('b("ElementWiseAdd", x, y)', {"ElementWiseAdd"}),
+        ('NAME = "Pad"', {"Pad"}),
+        ('TABLE = {"Pad": fold, "Tile": fold}', {"Pad", "Tile"}),
+        ('b(f"TransposeConv{rank}d", x)', {"TransposeConv1d", "TransposeConv2d", "TransposeConv3d"}),
+        ('b("PoolMax" + "2d", x)', {"PoolMax2d", "PoolMax3d"}),
+        ("from openqnn.ops.elementwise import Add", {"ElementWiseAdd"}),
+        ("from openqnn.ops import shape as s\nif op == s.Pad.name: pass", {"Pad"}),
+        ('"""Pad"""\nb.pad(x, rows)', set[str]()),
+    ],
+)
+def test_no_spelling_is_overlooked(source: str, found: set[str], tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(source, encoding="utf-8")
+    assert set(mentions(path)) == found

@@ -145,6 +145,18 @@ class Vocabulary(ABC):
     def cast(self, x: Value, dtype: DType, encoding: Encoding | None = None) -> Value:
         return self("Cast", x, dtype=dtype, encoding=encoding)
 
+    def quantize(self, x: Value, dtype: DType, encoding: Encoding | None = None) -> Value:
+        """Real numbers in fixed point."""
+        return self("Quantize", x, dtype=dtype, encoding=encoding)
+
+    def dequantize(self, x: Value, dtype: DType) -> Value:
+        """The real numbers that fixed point stands for."""
+        return self("Dequantize", x, dtype=dtype)
+
+    def convert(self, x: Value, dtype: DType, encoding: Encoding | None = None) -> Value:
+        """From one fixed point to another."""
+        return self("Convert", x, dtype=dtype, encoding=encoding)
+
     # -- activations, and the generic forms ------------------------------------------------------------------
 
     def relu(self, x: Value) -> Value:

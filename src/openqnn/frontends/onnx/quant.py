@@ -69,7 +69,7 @@ def dequantized(t: Translation, x: Value, scale: Value, zero: Value | None, axis
         t.refuse(f"zero points {list(zero.shape)} do not fit scales {list(scale.shape)}")
     encoding = _encoding(x.dtype, scale, zero, axis)
     if encoding is not None and (encoding.axis is None or len(encoding.scale) == x.shape[axis]):
-        return t("Dequantize", _stored(t, x, encoding), dtype=scale.dtype)
+        return t.dequantize(_stored(t, x, encoding), scale.dtype)
     real = t.cast(x, DType.FLOAT_32)
     if zero is not None:
         real = t.sub(real, _lined_up(t, t.cast(zero, DType.FLOAT_32), x, axis))
@@ -90,7 +90,7 @@ def quantized(
     _check_range(t, dtype)
     encoding = _encoding(dtype, scale, zero, axis)
     if encoding is not None and (encoding.axis is None or len(encoding.scale) == x.shape[axis]):
-        fixed = t("Quantize", as_float(t, x), dtype=FIXED[dtype], encoding=encoding)
+        fixed = t.quantize(as_float(t, x), FIXED[dtype], encoding)
         return t.cast(fixed, dtype=dtype)
     steps = t.div(t.cast(x, DType.FLOAT_32), _lined_up(t, t.cast(scale, DType.FLOAT_32), x, axis))
     steps = t.round(steps)
