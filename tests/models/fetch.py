@@ -79,7 +79,7 @@ def _entry(row: dict[str, object]) -> Entry:
 
 
 def model_ids(use: str = "convert") -> list[str]:
-    """The models that must convert, or with "refuse" those that must be refused."""
+    """The models that must convert; those of another use: "refuse", "quantized"."""
     return [entry.id for entry in entries().values() if entry.use == use]
 
 

@@ -39,8 +39,9 @@ def spread_given(graph: Graph) -> None:
             given.setdefault(node.out.name, given[x.name])
     for node in reversed(graph.nodes):
         x = node.x(0) if schema_of(node).clips else _moved(node)
-        only = x is not None and set(x.users) == {node} and not graph.is_output(x)
-        if x is not None and only and node.out.name in given:
+        if x is None or x.is_constant or graph.is_output(x) or set(x.users) != {node}:
+            continue
+        if node.out.name in given:
             given.setdefault(x.name, given[node.out.name])
 
 
@@ -51,7 +52,7 @@ def _moved(node: Node) -> Value | None:
         return None
     roles = [(v, schema.operand(i).role) for i, v in enumerate(node.inputs) if v is not None]
     data = [v for v, role in roles if role is Role.ACTIVATION and v.dtype.is_float]
-    return data[0] if len(data) == 1 and not data[0].is_constant else None
+    return data[0] if len(data) == 1 else None
 
 
 def settle_given(graph: Graph, log: Explain) -> None:

@@ -26,6 +26,7 @@ from openqnn.quant.plan import (
 )  # fmt: skip
 from openqnn.quant.ranges import choose, choose_rows
 from openqnn.quant.recipe import FLOAT, Method
+from openqnn.quant.stored import join_stored
 
 INT32_LARGEST = (1 << 31) - 1
 BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
@@ -57,6 +58,8 @@ class Apply:
                 self._fixed(node)
             else:
                 self._real(node)
+        join_stored(self.graph)
+        self.graph.given = {}  # the tensors have it now
         return Applied(self.graph, self.provenance)
 
     # -- activations -----------------------------------------------------------------------------------------

@@ -96,7 +96,9 @@ class Plan:
 
     def _own_width(self, node: Node) -> int:
         """Ops that work on stored integers, and ops without real data, have nothing to quantize."""
-        if schema_of(node).on_stored or not any(is_real(v) for v in (*node.outputs, *_inputs(node))):
+        if schema_of(node).on_stored:
+            return self._stored_width(node)
+        if not any(is_real(v) for v in (*node.outputs, *_inputs(node))):
             return FLOAT
         said = [self.given[v.name] for v in (*node.outputs, *_parameters(node)) if v.name in self.given]
         if any(g.floating for g in said):
@@ -105,6 +107,11 @@ class Plan:
             return self.recipe.widths[node.name]
         outs = [self.given[v.name].bitwidth for v in self._results(node) if v.name in self.given]
         return outs[0] if outs else self.recipe.act_bw
+
+    def _stored_width(self, node: Node) -> int:
+        """The model's own integers, made real: with an encoding for what comes out they stay integers."""
+        said = self._encoding_of(node.out) if is_real(node.out) and node.x(0).dtype.is_fixed else None
+        return FLOAT if said is None else said.bitwidth
 
     def _results(self, node: Node) -> list[Value]:
         """What a node makes, and what that is clipped to: both will share an encoding."""

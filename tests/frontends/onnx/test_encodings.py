@@ -1,0 +1,241 @@
+"""Encodings in a model's nodes: what remains is the model in floating point, and a table by tensor name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import NodeProto
+
+import openqnn
+from openqnn.ir import Encoding, Given, Graph
+from openqnn.passes import Explain
+from tests.frontends.onnx.against_ort import model_of, node, ops, rand, typed
+
+STEP = {"s": np.float32(0.05), "z": np.uint8(128)}
+X = {"x": rand(1, 4, 6, 6)}
+
+
+def taken(nodes: list[NodeProto], constants: dict[str, Any], inputs: dict[str, Any] = X) -> Graph:
+    return openqnn.convert(typed(model_of(nodes, inputs, constants, 21)))
+
+
+def pair(source: str, target: str, step: str = "s z") -> list[NodeProto]:
+    stored = f"{source}_stored"
+    return [
+        node("QuantizeLinear", f"{source} {step}", stored),
+        node("DequantizeLinear", f"{stored} {step}", target),
+    ]
+
+
+def given(graph: Graph, name: str) -> Encoding:
+    found = graph.given[name].encoding
+    assert found is not None
+    return found
+
+
+def reference(model: onnx.ModelProto, inputs: dict[str, Any]) -> np.ndarray:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, inputs)[0])
+
+
+def test_a_pair_is_the_encoding_of_the_tensor_before_it() -> None:
+    graph = taken([*pair("x", "d"), node("Tanh", "d", "t"), *pair("t", "u"), node("Neg", "u")], STEP)
+    assert ops(graph) == {"Tanh": 1, "ElementWiseNeg": 1}
+    assert set(graph.given) == {"x", "t"}
+    scale = float(np.float32(0.05))
+    assert graph.given["t"] == Given("model", 8, encoding=Encoding.per_tensor(scale, -128))
+
+
+@pytest.mark.parametrize(("kind", "offset"), [("int8", -138), ("int16", -(1 << 15) - 10), ("uint16", -10)])
+def test_activations_are_given_in_unsigned_storage(kind: str, offset: int) -> None:
+    step = {"s": np.float32(0.05), "z": np.asarray(10, kind)}
+    graph = taken([*pair("x", "d"), node("Tanh", "d")], step)
+    assert given(graph, "x").offset == (offset,)
+    assert not graph.given["x"].signed
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "int4", "uint4"])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_weights_give_the_same_integers_again(kind: str, axis: int | None) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, kind) if kind.endswith("4") else kind)
+    bits, signed = int(kind.strip("uint")), kind.startswith("i")
+    low = -(1 << (bits - 1)) if signed else 0
+    stored = np.random.default_rng(0).integers(low, low + (1 << bits), (8, 4, 3, 3))
+    scale = np.linspace(0.003, 0.05, 8, dtype=np.float32) if axis == 0 else np.float32(0.003)
+    zero = np.full(np.shape(scale), 3).astype(dtype)
+    constants = {"w": stored.astype(dtype), "ws": scale, "wz": zero}
+    attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
+    graph = taken([node("DequantizeLinear", "w ws wz", "d", **attributes), node("Conv", "x d")], constants)
+    weight = next(v for v in graph.constants() if v.name == "w")
+    found = given(graph, "w")
+    assert weight.data is not None and weight.shape == (3, 3, 4, 8)
+    assert found.axis == (None if axis is None else 3), "the axis went with the filters"
+    assert np.array_equal(found.quantize(weight.data, signed), stored.transpose(2, 3, 1, 0))
+
+
+def test_real_weights_that_a_pair_rounds_are_rounded() -> None:
+    w = rand(8, 4, 3, 3) * 0.1
+    step = {"w": w, "ws": np.float32(0.01), "wz": np.int8(0)}
+    nodes = [*pair("w", "d", "ws wz"), node("Conv", "x d")]
+    graph = taken(nodes, step)
+    weight = next(v for v in graph.constants() if v.name == "w")
+    assert weight.data is not None
+    rounded = np.clip(np.rint(w / np.float32(0.01)), -128, 127) * np.float32(0.01)
+    np.testing.assert_array_equal(weight.data, rounded.transpose(2, 3, 1, 0))
+    assert graph.given["w"].signed
+
+
+def test_weights_in_blocks_stay_real() -> None:
+    stored = np.random.default_rng(0).integers(-8, 8, (8, 6)).astype(ml_dtypes.int4)
+    scale = np.linspace(0.1, 0.9, 24, dtype=np.float32).reshape(4, 6)
+    nodes = [node("DequantizeLinear", "w s", "d", axis=0, block_size=2), node("MatMul", "x d")]
+    model = model_of(nodes, {"x": rand(3, 8)}, {"w": stored, "s": scale}, 21)
+    log = Explain()
+    graph = openqnn.convert(typed(model), explain=log)
+    assert not graph.given and "per block" in str(log)
+    with openqnn.Session(graph) as session:
+        np.testing.assert_allclose(
+            session.run({"x": rand(3, 8)})["y"], reference(model, {"x": rand(3, 8)}), atol=1e-5
+        )
+
+
+def test_a_relu_that_the_range_stood_for_comes_back() -> None:
+    positive = {"s": np.float32(0.02), "z": np.uint8(0), "c": rand(8, 4, 1, 1)}
+    graph = taken([node("Conv", "x c", "t"), *pair("t", "y")], positive)
+    assert ops(graph)["Relu"] == 1
+    assert graph.outputs[0].name == "y" and given(graph, "y").offset == (0,)
+    again = taken([node("Conv", "x c", "c2"), node("Relu", "c2", "t"), *pair("t", "y")], positive)
+    assert ops(again)["Relu"] == 1, "it was there"
+    six = {**positive, "s": np.float32(6 / 255)}
+    assert ops(taken([node("Conv", "x c", "t"), *pair("t", "y")], six))["Relu6"] == 1
+
+
+MOVES = {
+    "transposed": [node("Transpose", "q", "m", perm=[0, 2, 3, 1])],
+    "pooled": [node("MaxPool", "q", "m", kernel_shape=[2, 2])],
+    "twice": [node("Flatten", "q", "f"), node("Identity", "f", "m")],
+    "joined": [node("Concat", "q q", "m", axis=1)],
+}
+
+
+@pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
+def test_integers_that_are_moved_become_real(moves: list[NodeProto]) -> None:
+    nodes = [node("QuantizeLinear", "x s z", "q"), *moves, node("DequantizeLinear", "m s z", "d")]
+    graph = taken([*nodes, node("Tanh", "d")], STEP)
+    assert not {"Quantize", "Dequantize", "Cast"} & set(ops(graph))
+    with openqnn.Session(graph) as session:
+        found = session.run(X)["y"]
+    exact = reference(model_of([*nodes, node("Tanh", "d")], X, STEP, 21), X)
+    np.testing.assert_allclose(found, exact, atol=0.03)
+
+
+def test_a_table_of_integers_is_looked_up_in_real_numbers() -> None:
+    table = np.random.default_rng(0).integers(0, 255, (50, 8)).astype(np.uint8)
+    inputs = {"x": np.array([[3, 7, 7]], np.int64)}
+    nodes = [node("Gather", "t x", "g"), node("DequantizeLinear", "g s z", "d"), node("Tanh", "d")]
+    graph = taken(nodes, {**STEP, "t": table}, inputs)
+    assert set(graph.given) == {"t", "g"}
+    with openqnn.Session(graph) as session:
+        wanted = reference(model_of(nodes, inputs, {**STEP, "t": table}, 21), inputs)
+        np.testing.assert_allclose(session.run(inputs)["y"], wanted, atol=1e-6)
+
+
+def test_a_tensor_in_two_widths_keeps_both() -> None:
+    wide = {"s16": np.float32(0.0002), "z16": np.uint16(40000)}
+    nodes = [*pair("x", "a", "s16 z16"), *pair("a", "b"), node("Tanh", "b")]
+    graph = taken(nodes, {**STEP, **wide})
+    assert ops(graph) == {"Tanh": 1}
+    said = graph.given["x"]
+    assert said.bitwidth == 16 and [e.bitwidth for e in said.also] == [8]
+
+
+def test_borders_of_integers_stay() -> None:
+    nodes = [node("DequantizeLinear", "x s z", "d"), node("Tanh", "d", "t"), node("QuantizeLinear", "t s z")]
+    inputs = {"x": np.random.default_rng(0).integers(0, 255, (2, 5)).astype(np.uint8)}
+    graph = taken(nodes, STEP, inputs)
+    assert ops(graph)["Quantize"] == ops(graph)["Dequantize"] == 1
+    assert {"d", "t"} <= set(graph.given)
+    with openqnn.Session(graph) as session:
+        wanted = reference(model_of(nodes, inputs, STEP, 21), inputs)
+        np.testing.assert_array_equal(session.run(inputs)["y"], wanted)
+
+
+def test_nodes_that_are_asked_for_stay() -> None:
+    model = typed(model_of([*pair("x", "d"), node("Tanh", "d")], X, STEP, 21))
+    graph = openqnn.convert(model, keep_quant_nodes=True)
+    assert ops(graph) == {"Quantize": 1, "Dequantize": 1, "Tanh": 1} and not graph.given
+    with openqnn.Session(graph) as session:
+        np.testing.assert_allclose(session.run(X)["y"], reference(model, X), atol=1e-6)
+
+
+def test_a_plain_model_is_left_alone() -> None:
+    assert not taken([node("Tanh", "x")], {}).given
+    report = openqnn.check(typed(model_of([*pair("x", "d"), node("Tanh", "d")], X, STEP, 21)))
+    assert report.ok and report.supported == Counter(QuantizeLinear=1, DequantizeLinear=1, Tanh=1)
+
+
+# Small weights: ONNX Runtime's integer kernels saturate sums of two products on processors without VNNI.
+INTEGERS = {
+    "xs": np.float32(0.03), "xz": np.uint8(120), "ws": np.linspace(0.01, 0.03, 8, dtype=np.float32),
+    "w": np.random.default_rng(1).integers(-60, 60, (8, 4, 3, 3)).astype(np.int8), "wz": np.zeros(8, np.int8),
+    "b": np.random.default_rng(2).integers(-9999, 9999, 8).astype(np.int32),
+    "ys": np.float32(0.1), "yz": np.uint8(110), "as": np.float32(0.2), "az": np.uint8(100),
+}  # fmt: skip
+
+
+def test_ops_on_integers_are_spelled_out() -> None:
+    ms = "com.microsoft"
+    nodes = [
+        node("QuantizeLinear", "x xs xz", "q"),
+        node("QLinearConv", "q xs xz w ws wz ys yz b", "c"),
+        node("QLinearAdd", "c ys yz c ys yz as az", "a", domain=ms),
+        node("QLinearSigmoid", "a as az ps pz", "p", domain=ms),
+        node("DequantizeLinear", "p ps pz"),
+    ]
+    constants = {**INTEGERS, "ps": np.float32(1 / 256), "pz": np.uint8(0)}
+    graph = taken(nodes, constants)
+    assert ops(graph) == {"Conv2d": 1, "ElementWiseAdd": 1, "Sigmoid": 1, "Transpose": 2}
+    scales = [given(graph, name).scale[0] for name in ("x", "c.real", "a.real", "y")]
+    assert scales == [float(np.float32(s)) for s in (0.03, 0.1, 0.2, 1 / 256)]
+    bias = next(v for v in graph.constants() if v.name == "b")
+    assert bias.data is not None
+    np.testing.assert_array_equal(given(graph, "b").quantize(bias.data, True), INTEGERS["b"])
+    with openqnn.Session(graph) as session:
+        found = session.run(X)["y"]
+    np.testing.assert_allclose(found, reference(model_of(nodes, X, constants, 21), X), atol=0.12)
+
+
+def test_other_forms_of_ops_on_integers() -> None:
+    ms, rows = "com.microsoft", {"x": rand(5, 4)}
+    matrix = np.random.default_rng(3).integers(-60, 60, (6, 4)).astype(np.int8)
+    constants = {**INTEGERS, "m": matrix, "ms": np.full(6, 0.02, np.float32), "mz": np.zeros(6, np.int8)}
+    constants |= {"c": np.arange(6, dtype=np.int32) * 100}
+    nodes = [
+        node("QuantizeLinear", "x xs xz", "q"),
+        node("QGemm", "q xs xz m ms mz c ys yz", "g", domain=ms, transB=1),
+        node("QLinearConcat", "as az g ys yz q xs xz", "j", domain=ms, axis=1),
+        node("DequantizeLinear", "j as az"),
+    ]
+    graph = taken(nodes, constants, rows)
+    assert ops(graph) == {"FullyConnected": 1, "Concat": 1}
+    assert given(graph, "m").axis == 0, "along the results"
+    with openqnn.Session(graph) as session:
+        found = session.run(rows)["y"]
+    np.testing.assert_allclose(found, reference(model_of(nodes, rows, constants, 21), rows), atol=0.25)
+
+
+def test_rounding_in_training_is_a_pair() -> None:
+    fake = node("FakeQuant", "x s z e", domain="com.microsoft", quant_min=-128, quant_max=127)
+    model = model_of([fake], X, {"s": np.float32(0.05), "z": np.float32(7), "e": np.asarray(True)}, 21)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    graph = openqnn.convert(model)
+    assert given(graph, "x").offset == (-135,)
