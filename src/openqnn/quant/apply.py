@@ -11,6 +11,7 @@ from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
+from openqnn.quant.headroom import widening
 from openqnn.quant.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
@@ -84,6 +85,9 @@ class Apply:
             for v in group.origins
         ]
         low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        if self.recipe.headroom:
+            count = sum(self.statistics[v.name].count for v in group.origins)
+            low, high = (end * widening(group.width, count) for end in (low, high))
         steps = self.recipe.steps if group.width == 16 else None
         return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
 
@@ -139,11 +143,10 @@ class Apply:
         """The tensor in another type, made once for all that read it so."""
         key = value, dtype, found
         if key not in self.converted:
-            kind = "Convert" if value.dtype.is_fixed and dtype.is_fixed else "Quantize"
-            kind = kind if dtype.is_fixed else "Dequantize"
             b = Builder(self.graph, node.source, before=node)
             b.stem = f"{value.name}_{dtype.label}"
-            made = b(kind, value, dtype=dtype)
+            both = value.dtype.is_fixed and dtype.is_fixed
+            made = (b.convert if both else b.quantize if dtype.is_fixed else b.dequantize)(value, dtype)
             made.encoding = found
             self.converted[key] = made
             if found is not None:

@@ -44,7 +44,8 @@ class Recipe:
     """All choices. The defaults are those of `openqnn.quantize`; the tools with QNN's names have their own.
 
     `widths` gives single nodes (by name) another activation width, or FLOAT. `steps` restricts the stored
-    integers of symmetric 16-bit tensors, such as (-0x8000, 0x7F7F).
+    integers of symmetric 16-bit tensors, such as (-0x8000, 0x7F7F). With `headroom` ranges reach beyond what
+    calibration saw, where that is likely to be exceeded.
     """
 
     act_bw: int = 8
@@ -58,6 +59,7 @@ class Recipe:
     per_row: bool = True
     steps: tuple[int, int] | None = None
     fixed_ranges: bool = True
+    headroom: bool = True
     widths: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:

@@ -1,0 +1,21 @@
+"""Room beyond what was seen: data to come reaches further than the data of calibration.
+
+A tensor of which few numbers were seen, such as ten scores a sample, will exceed its extremes, and a clipped
+score costs more than a slightly coarser step. The law is that of bell-shaped data: the largest of n numbers
+grows with the root of log n. In 16 bits a bit of resolution is no price at all.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+ENOUGH = 1e5  # numbers whose extremes are taken as they are
+MOST = 1.25  # the widest an 8-bit range becomes
+WIDE = 2.0  # what 16-bit ranges are widened by
+
+
+def widening(width: int, count: int) -> float:
+    """The factor for both ends of a range that `count` numbers of a tensor of that bit width gave."""
+    if width == 16:
+        return WIDE
+    return min(max(sqrt(log(ENOUGH) / log(max(count, 2))), 1.0), MOST)
