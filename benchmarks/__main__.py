@@ -1,4 +1,7 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [--json FILE]"""
+"""python -m benchmarks [speed] [convert] [net_run] [context] [--json FILE]
+
+`python -m benchmarks accuracy` has options of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import context, convert, net_run, speed
+from benchmarks import accuracy, context, convert, net_run, speed
 from benchmarks.report import machine
 
 PARTS = {
@@ -19,6 +22,8 @@ PARTS = {
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["accuracy"]:  # has options of its own
+        return accuracy.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure against the peers.")
     parser.add_argument(
         "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all when none is named"
