@@ -35,6 +35,7 @@ VENDOR_FILES = (DLC, ".so")
 CONTEXT = ".bin"
 DLC_TIMEOUT = 600.0  # seconds
 LARGEST_TENSOR = 1 << 38  # bytes
+GIVEN = ".given"  # ends the name of the record in which a DLC keeps the encodings of a graph in floats
 DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
 
 
@@ -64,7 +65,6 @@ def convert(
     DynamicShapeError when a dimension is left open.
     """
     from openqnn.passes import run_passes
-    from openqnn.passes.given import NAME as GIVEN
     from openqnn.passes.given import settle_given, spread_given
     from openqnn.passes.io import arrange_borders, type_borders
     from openqnn.passes.precision import set_float_width
@@ -83,9 +83,7 @@ def convert(
     if borders is not None:
         arrange_borders(graph, borders)
     log = run_passes(graph, explain, without=without)
-    for name, reason in importer.model.taken.notes:
-        log.decline(GIVEN, f"'{name}'", reason)
-    settle_given(graph, log)
+    settle_given(graph, log, importer.model.taken.notes)
     if float_bits is not None:
         set_float_width(graph, float_bits, bias_bits)
     if borders is not None:
@@ -224,7 +222,13 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     chosen = next((net for net in nets if graph in ("", net.name)), None)
     if chosen is None:
         raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {', '.join(names) or 'none'}")
-    return graph_of(chosen)
+    found = graph_of(chosen)
+    if Path(path).suffix == DLC:
+        from openqnn.formats.dlc_metadata import read_record
+        from openqnn.ir.text import parse_given
+
+        found.given = parse_given(read_record(path, f"{chosen.name}{GIVEN}"))
+    return found
 
 
 def _sound(graph: Graph, path: str | os.PathLike[str]) -> Graph:
@@ -256,14 +260,19 @@ def save_dlc(
     """Writes a DLC file, which appears whole or not at all. `package` is the op package of every node."""
     from openqnn.emit import lower
     from openqnn.emit.compose import with_package
-    from openqnn.formats.dlc_metadata import add_metadata
+    from openqnn.formats.dlc_metadata import add_metadata, add_record
     from openqnn.formats.files import replacing_path
+    from openqnn.ir.text import print_given
     from openqnn.qnn.remote import write_dlc
 
-    net = lower(graph)
+    names: dict[str, str] = {}
+    net = lower(graph, names)
     with replacing_path(path) as temporary:
         write_dlc([with_package(net, package) if package else net], temporary, timeout=DLC_TIMEOUT)
         add_metadata(temporary, metadata or {})
+        if graph.given:
+            given = {names[name]: said for name, said in graph.given.items() if name in names}
+            add_record(temporary, f"{net.name}{GIVEN}", print_given(given))
 
 
 WRITERS[DLC] = save_dlc

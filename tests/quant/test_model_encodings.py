@@ -274,3 +274,16 @@ def test_weights_that_a_pass_changes_are_quantized_anew() -> None:
     assert "lose the model's encodings" in str(caught[0].message)
     (layer,) = (n for n in fixed(graph).nodes if n.op == "Conv2d")
     assert layer.x(1).dtype.is_fixed and layer.x(1).encoding is not None and layer.out.dtype.is_fixed
+
+
+@needs_htp
+def test_the_encodings_last_through_a_dlc(tmp_path: Path) -> None:
+    graph = hot_word()[0]
+    graph.save(tmp_path / "m.dlc")
+    loaded = openqnn.load(tmp_path / "m.dlc")
+    assert len(loaded.given) == len(graph.given) == 232
+    assert {v.name for v in loaded.values()} >= set(loaded.given)
+    inputs = sample_inputs("effword_fp32")
+    with openqnn.Session(fixed(loaded)) as session, openqnn.Session(hot_word()[1]) as direct:
+        (found,), (wanted,) = session.run(inputs).values(), direct.run(inputs).values()
+    np.testing.assert_allclose(found, wanted, atol=1e-6)

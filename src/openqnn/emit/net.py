@@ -37,8 +37,11 @@ class _Names:
         return candidate
 
 
-def lower(graph: Graph) -> Net:
-    """Plain records of the whole graph. Inputs and outputs keep the graph's order."""
+def lower(graph: Graph, names: dict[str, str] | None = None) -> Net:
+    """Plain records of the whole graph. Inputs and outputs keep the graph's order.
+
+    `names` is told which record each value of the graph became.
+    """
     tensor_names, node_names = _Names(), _Names()
     produced = {v for n in graph.nodes for v in n.outputs}
     reads = {v for v in graph.outputs if v in produced}
@@ -48,6 +51,8 @@ def lower(graph: Graph) -> Net:
         name = tensor_names.of(value)
         if name not in tensors:
             tensors[name] = _tensor(value, name, _kind(graph, value, reads))
+            if names is not None:
+                names[value.name] = name
         return name
 
     inputs = tuple(tensor(v) for v in graph.inputs)

@@ -49,8 +49,7 @@ def _lines(graph: Graph) -> Iterator[str]:
     yield from _constants(graph.outputs, seen)
     for value in graph.outputs:
         yield f"  output {_ref(value)}{_port(graph, value)}"
-    for name, said in graph.given.items():
-        yield f"  given {_quoted(name)} {_given(said)}"
+    yield from (f"  {line}" for line in print_given(graph.given).splitlines())
     for name, source in graph.provenance.items():
         yield f"  encoded {_quoted(name)} by {_string(source)}"
     yield "}"
@@ -86,6 +85,11 @@ def _encoding(e: Encoding) -> str:
     axis = "" if e.axis is None else f" axis={e.axis}"
     numbers = f"scale={_param(e.scale)} offset={_param(e.offset)} bits={e.bitwidth}{axis}"
     return f"<{numbers} symmetric={_param(e.symmetric)}>"
+
+
+def print_given(given: Mapping[str, Given]) -> str:
+    """What is given for tensors, a line each."""
+    return "".join(f"given {_quoted(name)} {_given(said)}\n" for name, said in given.items())
 
 
 def _given(said: Given) -> str:
@@ -347,6 +351,14 @@ class _Parser:
         if kind == "word":
             return {"true": True, "false": False}.get(text, text)
         return int(text) if kind == "int" else float(text)
+
+
+def parse_given(text: str) -> dict[str, Given]:
+    """The lines of `print_given`."""
+    graph, parser = Graph(), _Parser(text, {})
+    while parser.next()[0] != "end":
+        parser.statement(graph)
+    return graph.given
 
 
 def parse_graph(text: str, data: Mapping[str, Array] | None = None) -> Graph:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -55,11 +55,14 @@ def _moved(node: Node) -> Value | None:
     return data[0] if len(data) == 1 else None
 
 
-def settle_given(graph: Graph, log: Explain) -> None:
+def settle_given(graph: Graph, log: Explain, notes: Iterable[tuple[str, str]] = ()) -> None:
     """Leaves the encodings that still hold, with the axis that weights have now; others go, with a word.
 
     Of a weight that a pass changed, its width remains: the quantizer finds an encoding for its new numbers.
+    `notes` are what was left out before, by tensor.
     """
+    for name, reason in notes:
+        log.decline(NAME, f"'{name}'", reason)
     if not graph.given:
         return
     said, kept, changed = graph.given, dict[str, Given](), list[str]()
