@@ -18,6 +18,12 @@ from openqnn.options.diagnose import BackendCheck, ContextCheck, DiffOptions, Do
 from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
+from openqnn.options.quantizer import (
+    QuantizeOutput,
+    QuantizerChoices,
+    QuantizerData,
+    QuantizerEncodings,
+)
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -156,6 +162,13 @@ def run_encodings(arguments: Namespace) -> int:
     return encodings.run_encodings(arguments)
 
 
+def run_quantize(arguments: Namespace) -> int:
+    from openqnn.cli import quantizing
+
+    settings = _settings(read_options(arguments, SourceOptions))
+    return quantizing.run_quantize(arguments, settings, _check_target, _write)
+
+
 COMMANDS = (
     Command("convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert),
     Command(
@@ -171,6 +184,12 @@ COMMANDS = (
         run_inspect,
     ),
     Command("run", "Run a model on arrays from files.", (SourceOptions, RunIo), run_run),
+    Command(
+        "quantize",
+        "Quantize a model: a graph in fixed point, and what that costs.",
+        (SourceOptions, QuantizeOutput, QuantizerData, QuantizerChoices, QuantizerEncodings),
+        run_quantize,
+    ),
     Command(
         "encodings",
         "List the encodings of a model, hold an encodings file against it, or write one in any version.",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.dlc_metadata import COMMAND
 from openqnn.options.field import options_of, read_options
 from openqnn.options.quantizer import (
     QairtQuantizerFiles,
+    QuantizeOutput,
     QuantizerChoices,
     QuantizerData,
     QuantizerEncodings,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from openqnn.formats.custom_io import IoEntry
     from openqnn.ir import Given, Graph
 
+COMPARED = 8  # samples that a report is made from
 ENCODINGS_VERSION = "0.6.1"  # the newest that every version of QNN's converters reads
 # What QNN's own tools do unless they are told otherwise.
 LIKE_QNN = Recipe(bias_bw=8, param=Scheme(), per_channel=False, per_row=False, headroom=False)
@@ -53,8 +56,8 @@ class Asked:
         return self.data.use_native_input_files or self.data.use_native_dtype
 
 
-def read_asked(arguments: Namespace) -> Asked:
-    """The options, checked against each other."""
+def read_asked(arguments: Namespace, *, with_data: bool = False) -> Asked:
+    """The options, checked against each other; `with_data` there is data of another kind than a list."""
     asked = Asked(
         read_options(arguments, QuantizerData),
         read_options(arguments, QuantizerChoices),
@@ -67,7 +70,7 @@ def read_asked(arguments: Namespace) -> Asked:
         raise UsageError("--float_fallback calibrates nothing, so it cannot be given with --input_list")
     if known.float_fallback and known.ignore_encodings:
         raise UsageError("--float_fallback uses the encodings that --ignore_encodings leaves out: give one")
-    if not asked.wanted:
+    if not asked.wanted and not with_data:
         _say_unused(asked)
     return asked
 
@@ -130,13 +133,13 @@ def _scheme(usual: Scheme, quantizer: str | None, calibration: str | None, schem
 
 def quantized(
     graph: Graph, asked: Asked, usual: Recipe, *, float_bw: int = 32, float_bias_bw: int | None = None,
-    extra: Mapping[str, Given] | None = None,
+    extra: Mapping[str, Given] | None = None, quiet: bool = False,
 ) -> Graph:  # fmt: skip
     """The graph in fixed point as the options ask for it."""
     from openqnn.cli.progress import Stages
     from openqnn.quantization import quantize
 
-    with Stages() as stages:
+    with Stages(quiet=quiet) as stages:
         return quantize(
             graph,
             asked.data.input_list or None,
@@ -149,6 +152,57 @@ def quantized(
             native=asked.native,
             progress=lambda done, total: stages.update("calibrate", done, total or 0),
         )
+
+
+# -- openqnn quantize ----------------------------------------------------------------------------------------
+
+
+def run_quantize(
+    arguments: Namespace,
+    settings: Mapping[str, Any],
+    check: Callable[[Path, Path, bool], None],
+    write: Callable[[Graph, Path], None],
+) -> int:
+    """Quantizes, writes, and tells what it cost."""
+    from openqnn.pipeline import open_graph
+
+    output, asked = read_options(arguments, QuantizeOutput), read_asked(arguments, with_data=True)
+    source = Path(arguments.model)
+    if output.data:
+        asked = replace(asked, data=replace(asked.data, input_list=output.data))
+    if not asked.wanted:
+        raise UsageError("there is nothing to quantize with", hint="--data PATH, or --float_fallback")
+    target = Path(output.output or f"{source.stem}.quantized.oqnn")
+    check(target, source, output.overwrite)
+    graph = open_graph(source, **settings)
+    made = quantized(graph, asked, Recipe(), quiet=output.quiet)
+    write(made, target)
+    if asked.encodings.dump_encoding_json:
+        write_encodings(made, target)
+    if not output.quiet:
+        print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
+    if asked.data.input_list and not output.no_report and (output.report or not output.quiet):
+        _compare(graph, made, asked, output)
+    return 0
+
+
+def _compare(graph: Graph, made: Graph, asked: Asked, output: QuantizeOutput) -> None:
+    from openqnn.analysis.quant_page import quant_page
+    from openqnn.analysis.quant_report import quant_report
+    from openqnn.cli.report_quantization import print_quantization
+    from openqnn.formats.files import replacing
+    from openqnn.quant.data import samples_of
+    from openqnn.quantization import HTP, prepared_for
+
+    real = prepared_for(graph, recipe_for(asked.choices, Recipe(), 32, None), HTP)
+    samples = islice(samples_of(real, asked.data.input_list, native=asked.native), COMPARED)
+    found = quant_report(real, made, samples)
+    if not output.quiet:
+        print_quantization(found)
+    if output.report:
+        with replacing(output.report) as file:
+            file.write(quant_page(found).encode())
+        print(output.report)
 
 
 # -- qairt-quantizer -----------------------------------------------------------------------------------------

@@ -197,3 +197,21 @@ class QairtQuantizerFiles:
         None, "--debug", metavar="LEVEL", nargs="?", const=1, parse=int,
         help="tell on stderr where every encoding came from",
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantizeOutput:
+    """The result."""
+
+    data: str = option(
+        "", "--data", metavar="PATH",
+        help="calibration data: an input list, a .npy or .npz file, or a folder of them",
+    )  # fmt: skip
+    output: str = option(
+        "", "-o", "--output", metavar="FILE",
+        help="what to write: FILE.oqnn (default: MODEL.quantized.oqnn), FILE.dlc or FILE.cpp",
+    )  # fmt: skip
+    report: str = option("", "--report", metavar="HTML", help="also write a report with plots")
+    no_report: bool = option(False, "--no_report", help="do not compare the result with floating point")
+    overwrite: bool = option(False, "--overwrite", help="replace a file that is not an OpenQNN graph")
+    quiet: bool = option(False, "--quiet", help="print errors only")

@@ -1,0 +1,148 @@
+"""The quantization report as one HTML file: no script of others, no address to load from, plots in SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from math import isfinite
+
+from openqnn.analysis.quant_report import GOOD_SQNR, OutputReport, QuantReport, TensorReport
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --bar: #3b7dd8; --bad: #d0402b; --mark: #e0a000; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; }
+th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.name { font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; }
+.bad { color: var(--bad); font-weight: 600; }
+svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); stroke-width: 1; }
+svg .dot { fill: var(--bar); } svg .dot.weak { fill: var(--bad); } svg .goal { stroke: var(--mark); }
+svg text { fill: currentColor; font-size: 10px; }
+input { font: inherit; padding: .3rem .5rem; width: 20rem; margin: .5rem 0; }
+"""
+SCRIPT = """
+const body = document.querySelector('#all tbody');
+document.querySelector('#find').addEventListener('input', e => {
+  const word = e.target.value.toLowerCase();
+  for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(word);
+});
+document.querySelectorAll('#all th').forEach((th, i) => th.addEventListener('click', () => {
+  const key = r => { const c = r.cells[i]; return c.dataset.v === undefined ? c.textContent : +c.dataset.v; };
+  const up = th.dataset.up = th.dataset.up === '1' ? '0' : '1';
+  const rows = [...body.rows].sort((a, b) => (key(a) > key(b) ? 1 : key(a) < key(b) ? -1 : 0));
+  body.append(...(up === '1' ? rows : rows.reverse()));
+}));
+"""
+HEAD = ("tensor", "op", "type", "SQNR", "alone", "clipped", "range", "seen", "values", "from")
+
+
+def quant_page(report: QuantReport) -> str:
+    """The whole file."""
+    return "\n".join(
+        [
+            "<!doctype html>",
+            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(report.name)}: quantization</title>',
+            f"<style>{STYLE}</style></head><body>",
+            f"<h1>Quantization of {escape(report.name)}</h1>",
+            f"<p>{report.fixed_nodes} of {report.nodes} nodes compute in fixed point.</p>",
+            "<h2>Outputs against floating point</h2>",
+            _outputs(report.outputs),
+            "<h2>Signal to noise ratio through the graph</h2>",
+            _course(report.tensors),
+            "<h2>Where most is lost, and what would mend it</h2>",
+            _worst(report.worst),
+            "<h2>All tensors</h2>",
+            '<input id="find" placeholder="find a tensor" aria-label="find a tensor">',
+            _all(report.tensors),
+            f"<script>{SCRIPT}</script></body></html>",
+        ]
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[str], mark: str = "") -> str:
+    cells = "".join(f"<th>{escape(h)}</th>" for h in head)
+    return f"<table{mark}><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _number(value: float, unit: str = "", weak: bool = False) -> str:
+    text = f"{value:.1f}{unit}" if isfinite(value) else "exact" if value > 0 else "lost"
+    key = value if isfinite(value) else 1e9 if value > 0 else -1e9
+    return f'<td class="n{" bad" if weak else ""}" data-v="{key:.6g}">{text}</td>'
+
+
+def _outputs(outputs: Sequence[OutputReport]) -> str:
+    rows = (
+        f'<tr><td class="name">{escape(o.name)}</td>{_number(o.sqnr, " dB")}'
+        f'<td class="n">{o.cosine:.6f}</td></tr>'
+        for o in outputs
+    )
+    return _table(("output", "SQNR", "cosine"), rows)
+
+
+def _course(tensors: Sequence[TensorReport]) -> str:
+    """A dot for each activation, in the order of the graph."""
+    shown = [t for t in tensors if not t.is_weight and isfinite(t.sqnr)]
+    if not shown:
+        return "<p>No tensor has noise.</p>"
+    width, height, top = 1100, 220, max(60.0, *(t.sqnr for t in shown))
+    y = lambda db: height - 20 - (height - 30) * max(db, 0.0) / top
+    dots = "".join(
+        f'<circle class="dot{" weak" if t.sqnr < GOOD_SQNR / 2 else ""}" r="3" '
+        f'cx="{30 + (width - 40) * i / max(len(shown) - 1, 1):.1f}" cy="{y(t.sqnr):.1f}">'
+        f"<title>{escape(t.name)} ({escape(t.op)}): {t.sqnr:.1f} dB</title></circle>"
+        for i, t in enumerate(shown)
+    )
+    ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db}</text>' for db in range(0, int(top) + 1, 20))
+    goal = f'<line class="goal" x1="25" x2="{width}" y1="{y(GOOD_SQNR):.1f}" y2="{y(GOOD_SQNR):.1f}"/>'
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="SQNR in dB">{ticks}{goal}{dots}</svg>'
+
+
+def _worst(worst: Sequence[TensorReport]) -> str:
+    if not worst:
+        return "<p>Nothing stands out.</p>"
+    rows = (
+        f'<tr><td class="name">{escape(t.name)}</td><td>{escape(t.op)}</td>{_number(t.sqnr, " dB")}'
+        f"{_number(t.own_sqnr, ' dB')}<td>{_histogram(t)}</td><td>{escape(t.advice)}</td></tr>"
+        for t in worst
+    )
+    return _table(("tensor", "op", "SQNR", "alone", "values and range", "what would mend it"), rows)
+
+
+def _all(tensors: Sequence[TensorReport]) -> str:
+    return _table(HEAD, (_row(t) for t in tensors), ' id="all"')
+
+
+def _row(t: TensorReport) -> str:
+    weak = t.own_sqnr < GOOD_SQNR / 2
+    return (
+        f'<tr><td class="name">{escape(t.name)}</td><td>{escape(t.op)}</td><td>{t.dtype}</td>'
+        f"{_number(t.sqnr, ' dB')}{_number(t.own_sqnr, ' dB', weak)}{_number(100 * t.clipped, ' %')}"
+        f'<td class="n">{t.low:.4g} to {t.high:.4g}</td>'
+        f'<td class="n">{t.seen_low:.4g} to {t.seen_high:.4g}</td>'
+        f"<td>{_histogram(t)}</td><td>{escape(t.source)}</td></tr>"
+    )
+
+
+def _histogram(t: TensorReport) -> str:
+    """Bars on a logarithmic scale; red lines are the ends of the encoding where they lie inside."""
+    if not t.counts or not sum(t.counts):
+        return ""
+    width, height, most = 128.0, 28.0, max(t.counts)
+    tall = lambda c: height * (len(str(c)) - 1 + c / 10 ** len(str(c))) / (len(str(most)) or 1) if c else 0.0
+    step = width / len(t.counts)
+    bars = "".join(
+        f'<rect class="bar" x="{i * step:.1f}" y="{height - tall(c):.1f}" width="{step:.1f}"'
+        f' height="{tall(c):.1f}"/>'
+        for i, c in enumerate(t.counts)
+        if c
+    )
+    span = (t.seen_high - t.seen_low) or 1.0
+    ends = "".join(
+        f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
+        for x in (width * (end - t.seen_low) / span for end in (t.low, t.high))
+        if 0 < x < width
+    )
+    return f'<svg width="128" height="28" viewBox="0 0 {width:g} {height:g}">{bars}{ends}</svg>'

@@ -1,0 +1,150 @@
+"""What quantization cost a graph: outputs, tensors, weights, the worst of them, and what would mend those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from openqnn.ir import Array, Encoding, Graph, Node, Value
+from openqnn.ops import schema_of
+from openqnn.ops.schema import Role
+from openqnn.quant.encode import limits
+from openqnn.quant.noise import Noise, decibels, measure_noise
+from openqnn.quant.plan import SHARED
+
+WORST = 10
+GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern
+MUCH_CLIPPED = 1e-3  # of the values
+NARROW = 8  # bits
+
+
+@dataclass(frozen=True, slots=True)
+class TensorReport:
+    """One tensor. `own_sqnr` is what its encoding alone allows, `sqnr` what is left in the whole graph."""
+
+    name: str
+    op: str
+    dtype: str
+    bits: int
+    source: str
+    low: float
+    high: float
+    seen_low: float
+    seen_high: float
+    clipped: float
+    own_sqnr: float
+    sqnr: float
+    counts: tuple[int, ...]
+    is_weight: bool = False
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    name: str
+    sqnr: float
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuantReport:
+    """All tensors in the order of the graph; `worst` are those where most is lost."""
+
+    name: str
+    nodes: int
+    fixed_nodes: int
+    outputs: tuple[OutputReport, ...]
+    tensors: tuple[TensorReport, ...]
+    worst: tuple[TensorReport, ...]
+
+
+def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array]]) -> QuantReport:
+    """Runs both graphs on the samples and compares all that they share."""
+    held = list(samples)
+    noise = measure_noise(real, fixed, held)
+    borders = measure_noise(real, fixed, held, [v.name for v in fixed.outputs])
+    outputs = tuple(OutputReport(name, n.sqnr, n.cosine) for name, n in borders.items())
+    constants = {v.name: v.data for v in real.values() if v.data is not None}
+    tensors: list[TensorReport] = []
+    for value in fixed.values():
+        if value.is_constant:
+            tensors += _weights(fixed, value, constants.get(value.name))
+        elif value.name in noise and not _is_shared(fixed, value):
+            tensors.append(_activation(fixed, value, noise[value.name]))
+    computing = [n for n in fixed.nodes if not schema_of(n).on_stored]
+    in_fixed = sum(any(v.dtype.is_fixed for v in n.outputs) for n in computing)
+    worst = sorted((t for t in tensors if t.advice), key=lambda t: t.sqnr)[:WORST]
+    return QuantReport(fixed.name, len(computing), in_fixed, outputs, tuple(tensors), tuple(worst))
+
+
+def _is_shared(graph: Graph, value: Value) -> bool:
+    shared = graph.provenance.get(value.name, "").startswith(SHARED)
+    return shared and not graph.is_output(value)
+
+
+def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
+    assert value.encoding is not None
+    low, high = limits(value.encoding, value.dtype.signed)
+    clipped = noise.clipped / max(noise.count, 1)
+    return TensorReport(
+        value.name, value.producer.op if value.producer else "input", value.dtype.label,
+        value.encoding.bitwidth, graph.provenance.get(value.name, ""), low, high, noise.low, noise.high,
+        clipped, noise.own_sqnr, noise.sqnr, tuple(int(c) for c in noise.counts),
+        advice=_advice(value.encoding, noise, clipped),
+    )  # fmt: skip
+
+
+def _advice(found: Encoding, noise: Noise, clipped: float) -> str:
+    if noise.own_sqnr >= GOOD_SQNR:
+        return "" if noise.sqnr >= GOOD_SQNR else "noise of the tensors before it: 16 bits there, or adaround"
+    if clipped > MUCH_CLIPPED:
+        return "values beyond the range: more calibration data, or min-max calibration"
+    if found.bitwidth > NARROW:
+        return ""
+    if _has_tails(noise):
+        return "few values need most of the range: enhanced or percentile calibration, or 16 bits"
+    return "the range is too wide for 8 bits: 16 bits for this node"
+
+
+def _has_tails(noise: Noise) -> bool:
+    """Whether nearly all values lie in a small part of the range."""
+    counts = np.sort(noise.counts)[::-1]
+    return bool(counts[: max(len(counts) // 16, 1)].sum() > 0.9 * counts.sum())
+
+
+def _weights(graph: Graph, value: Value, data: Array | None) -> list[TensorReport]:
+    """Weights only: biases have steps so small that nothing is lost."""
+    owner = next((n for n in value.users if _is_weight(n, value)), None)
+    if owner is None or value.encoding is None or value.data is None or data is None:
+        return []
+    if data.shape != value.shape:
+        return []
+    real = data.astype(np.float64)
+    stored = value.encoding.dequantize(value.data)
+    own = decibels(float(np.square(real).sum()), float(np.square(real - stored).sum()))
+    scales = np.asarray(value.encoding.scale)
+    largest = float(scales.max()) * ((1 << (value.encoding.bitwidth - 1)) - 1)
+    counts = np.histogram(real, bins=64)[0]
+    return [
+        TensorReport(
+            value.name, owner.op, value.dtype.label, value.encoding.bitwidth,
+            graph.provenance.get(value.name, ""), -largest, largest, float(real.min()), float(real.max()),
+            0.0, own, own, tuple(int(c) for c in counts), True, _weight_advice(value.encoding, own),
+        )
+    ]  # fmt: skip
+
+
+def _is_weight(node: Node, value: Value) -> bool:
+    declared = [schema_of(node).operand(i) for i, v in enumerate(node.inputs) if v is value]
+    return any(o.role is Role.WEIGHT or o.channel_axis is not None for o in declared)
+
+
+def _weight_advice(found: Encoding, own: float) -> str:
+    if own >= GOOD_SQNR or not isfinite(own):
+        return ""
+    if found.axis is None:
+        return "channels of different size share one scale: a scale for each channel, or cle"
+    return "more bits for the weights" if found.bitwidth < NARROW else "long tails in the weights: cle"

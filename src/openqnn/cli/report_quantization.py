@@ -1,0 +1,44 @@
+"""What `openqnn quantize` prints."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from openqnn.cli.report import console, table
+
+if TYPE_CHECKING:
+    from openqnn.analysis.quant_report import QuantReport
+
+
+def print_quantization(found: QuantReport) -> None:
+    """The outputs, and the tensors where most is lost."""
+    out = console()
+    outputs = table("output", "SQNR", "cosine", right=("SQNR", "cosine"))
+    for each in found.outputs:
+        outputs.add_row(escape(each.name), shown_decibels(each.sqnr), f"{each.cosine:.6f}")
+    out.print(outputs)
+    if found.worst:
+        rows = table(
+            "tensor",
+            "op",
+            "bits",
+            "SQNR",
+            "alone",
+            "clipped",
+            "what would mend it",
+            right=("bits", "SQNR", "alone", "clipped"),
+        )
+        for t in found.worst:
+            rows.add_row(
+                escape(t.name), escape(t.op), str(t.bits), shown_decibels(t.sqnr), shown_decibels(t.own_sqnr),
+                f"{100 * t.clipped:.1f} %", escape(t.advice),
+            )  # fmt: skip
+        out.print(rows)
+    out.print(f"{found.fixed_nodes} of {found.nodes} nodes compute in fixed point.")
+
+
+def shown_decibels(value: float) -> str:
+    return f"{value:.1f} dB" if isfinite(value) else "exact" if value > 0 else "lost"

@@ -1,0 +1,155 @@
+"""From a real model and real data to fixed point, on the built-in backend and on libQnnHtp."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.analysis.quant_page import quant_page
+from openqnn.analysis.quant_report import quant_report
+from openqnn.errors import InputError, UsageError
+from openqnn.ir import DType, Encoding, Given, Graph
+from openqnn.quant.recipe import FLOAT
+from openqnn.quantization import HTP, prepared_for, recipe_of
+from tests.models.fetch import model_path, static_shapes
+from tests.models.samples import sample_inputs
+from tests.qnn.nets import needs_htp
+
+MODEL = "mtcnn_onet"
+Arrays = dict[str, np.ndarray]
+
+
+@cache
+def converted(model: str = MODEL) -> Graph:
+    return openqnn.convert(model_path(model), input_shapes=static_shapes(model))
+
+
+@cache
+def reference(model: str = MODEL) -> Arrays:
+    with openqnn.Session(converted(model)) as session:
+        return session.run(sample_inputs(model))
+
+
+def run(graph: Graph, backend: str = "cpu", model: str = MODEL) -> Arrays:
+    with openqnn.Session(graph, backend, timeout=240) as session:
+        return session.run(sample_inputs(model))
+
+
+def worst(found: Arrays, model: str = MODEL) -> float:
+    """The lowest signal to noise ratio of all outputs, in dB."""
+    ratios: list[float] = []
+    for name, real in reference(model).items():
+        signal, noise = (float(np.square(a.astype(np.float64)).sum()) for a in (real, real - found[name]))
+        ratios.append(10 * np.log10(signal / max(noise, 1e-20 * signal)))
+    return min(ratios)
+
+
+def quantized(**choices: Any) -> Graph:
+    return openqnn.quantize(converted(), [sample_inputs(MODEL)], **choices)
+
+
+CHOICES: list[tuple[dict[str, Any], float]] = [
+    ({}, 22),
+    ({"act_bw": 16}, 27),
+    ({"act_bw": 16, "weight_bw": 16}, 50),
+    ({"per_channel": False, "per_row": False}, 15),
+    ({"bias_bw": 8}, 20),
+    ({"weight_bw": 4, "act_bw": 16}, 3),
+]
+
+
+@pytest.mark.parametrize(("choices", "least"), CHOICES, ids=lambda x: str(x))
+def test_fixed_point_stays_near_floating_point(choices: dict[str, Any], least: float) -> None:
+    assert worst(run(quantized(**choices))) > least
+
+
+@needs_htp
+@pytest.mark.parametrize(("choices", "least"), CHOICES, ids=lambda x: str(x))
+def test_libqnnhtp_takes_it_and_agrees(choices: dict[str, Any], least: float) -> None:
+    assert worst(run(quantized(**choices), HTP)) > least
+
+
+def test_everything_is_stored_in_integers_and_says_where_from() -> None:
+    graph = quantized()
+    real = [v.name for v in graph.values() if v.dtype is DType.FLOAT_32]
+    assert real == []
+    assert {v.name for v in graph.values() if v.encoding is not None} <= set(graph.provenance)
+    sources = set(graph.provenance.values())
+    assert {"calibration", "fixed range", "data", "input scale * weight scale"} <= sources
+
+
+def test_one_node_in_floats_is_converted_around() -> None:
+    name = next(n.name for n in converted().nodes if n.op == "Conv2d")
+    graph = quantized(widths={name: FLOAT})
+    node = next(n for n in graph.nodes if n.name == name)
+    assert node.out.dtype is DType.FLOAT_32 and node.x(1).dtype is DType.FLOAT_32
+    assert {"Dequantize", "Quantize"} & {n.op for n in graph.nodes}
+    assert worst(run(graph)) > 22
+
+
+def test_mixed_widths_are_converted() -> None:
+    name = [n.name for n in converted().nodes if n.op == "Conv2d"][1]
+    graph = quantized(widths={name: 16})
+    assert "Convert" in {n.op for n in graph.nodes}
+    assert worst(run(graph)) > 22
+
+
+def test_given_encodings_count_more_than_calibration() -> None:
+    target = converted().outputs[0].name
+    said = Encoding.per_tensor(0.5, -100)
+    graph = quantized(given={target: Given("override", 8, encoding=said)})
+    found = next(v for v in graph.outputs if v.name == target)
+    assert found.encoding == said and graph.provenance[target] == "override"
+
+
+def test_without_data_unknown_tensors_stay_real() -> None:
+    node = next(n for n in converted().nodes if n.op == "Conv2d")
+    target, known = node.out.name, (node.out, node.x(0), node.x(1))
+    said = {v.name: Given("override", 8, encoding=Encoding.per_tensor(0.1, -100)) for v in known}
+    graph = openqnn.quantize(converted(), given=said, float_fallback=True)
+    fixed = {v.name for v in graph.values() if v.encoding is not None and not v.is_constant}
+    assert target in fixed and graph.outputs[0].dtype is DType.FLOAT_32
+
+
+def test_the_text_of_a_quantized_graph_reads_back(tmp_path: Path) -> None:
+    graph = quantized()
+    graph.save(tmp_path / "q.oqnn")
+    again = openqnn.load(tmp_path / "q.oqnn")
+    assert str(again) == str(graph)
+    for name, array in run(again).items():
+        np.testing.assert_array_equal(array, run(graph)[name])
+
+
+def test_a_report_tells_the_worst_and_is_a_page_of_its_own() -> None:
+    real = prepared_for(converted(), recipe_of(None, {}), HTP)
+    report = quant_report(real, quantized(), [sample_inputs(MODEL)])
+    assert {o.name for o in report.outputs} == set(reference())
+    assert min(o.sqnr for o in report.outputs) == pytest.approx(worst(run(quantized())), abs=0.1)
+    assert report.fixed_nodes == report.nodes and len(report.worst) <= 10
+    assert all(t.own_sqnr >= t.sqnr - 6 for t in report.tensors)
+    page = quant_page(report)
+    assert page.startswith("<!doctype html>") and "http" not in page.replace("http-equiv", "")
+    assert all(t.name in page for t in report.worst)
+
+
+@pytest.mark.parametrize(
+    ("data", "choices", "error", "words"),
+    [
+        (None, {}, UsageError, "no data to find their ranges"),
+        ([], {}, InputError, "no samples"),
+        ([{"nope": np.zeros(1, np.float32)}], {}, InputError, "no input 'nope'"),
+        ("nowhere.txt", {}, InputError, "nowhere.txt"),
+        ([{}], {"act_bw": 12}, UsageError, "act_bw is 12"),
+        ([{}], {"colour": 1}, UsageError, "no choice 'colour'"),
+        ([{}], {"float_fallback": True}, UsageError, "takes no data"),
+        ([{}], {"ignore_encodings": True, "overrides": "x.json"}, UsageError, "contradict"),
+    ],
+)
+def test_bad_input(data: Any, choices: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        openqnn.quantize(converted(), data, **choices)
