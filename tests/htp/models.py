@@ -68,12 +68,16 @@ def inputs_of(model: str) -> dict[str, Any]:
     return found
 
 
+def shapes_of(model: str) -> dict[str, tuple[int, ...]]:
+    """The shapes of `inputs_of`."""
+    return {**static_shapes(model), **SMALLER.get(model, {})}
+
+
 def converted(model: str) -> Graph:
-    """The graph of a model in the shapes of `inputs_of`."""
-    shapes = {**static_shapes(model), **SMALLER.get(model, {})}
+    """The graph of a model in these shapes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OpenQnnWarning)  # one of the models has infinite weights
-        return convert(model_path(model), input_shapes=shapes)
+        return convert(model_path(model), input_shapes=shapes_of(model))
 
 
 def run_model(model: str) -> Result:
