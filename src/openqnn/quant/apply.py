@@ -11,6 +11,7 @@ from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
+from openqnn.quant.headroom import widening
 from openqnn.quant.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
@@ -84,6 +85,9 @@ class Apply:
             for v in group.origins
         ]
         low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        if self.recipe.headroom:
+            count = sum(self.statistics[v.name].count for v in group.origins)
+            low, high = (end * widening(group.width, count) for end in (low, high))
         steps = self.recipe.steps if group.width == 16 else None
         return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
 
