@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
-from tests.htp.simulation import BASELINE, WANTED, Outcome, rows, run_all, shares
+import openqnn
+from openqnn.ir import DType, Graph
+from openqnn.ops import Builder
+from tests.htp.simulation import BASELINE, NONE, WANTED, Outcome, rows, run_all, shares
 from tests.qnn.nets import needs_htp
 
 SAMPLE = 8  # every so many cases: about ten seconds
@@ -42,3 +46,19 @@ def test_all_ops_agree_as_they_did() -> None:
     baseline = json.loads(BASELINE.read_text(encoding="utf-8"))
     worse = {k: (v, baseline[k]) for k, v in shares(found).items() if v < baseline.get(k, 0) - SLACK}
     assert not worse, worse
+
+
+def test_a_convolution_with_one_output_channel() -> None:
+    """Its bias has a scale per channel, as its weights have: with one for the whole tensor HTP adds another."""
+    rng = np.random.default_rng(4)
+    graph = Graph("one")
+    b = Builder(graph)
+    x = graph.add_input("x", DType.FLOAT_32, (1, 16, 16, 24))
+    weights, bias = rng.normal(size=(1, 1, 24, 1)).astype(np.float32), np.full(1, 9.0, np.float32)
+    graph.add_output(b("Conv2d", x, b.const(weights), b.const(bias), stride=(1, 1), pad_amount=NONE))
+    arrays = [{"x": rng.normal(size=x.shape).astype(np.float32)} for _ in range(4)]
+    fixed = openqnn.quantize(graph, arrays)
+    with openqnn.Session(fixed) as cpu, openqnn.Session(fixed, "htp") as htp:
+        ours, theirs = cpu.run(arrays[0]), htp.run(arrays[0])
+    for name, array in ours.items():
+        np.testing.assert_array_equal(theirs[name], array)

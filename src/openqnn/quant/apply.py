@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from openqnn.errors import UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
@@ -21,6 +22,7 @@ from openqnn.quant.plan import (
     SHARED,
     Group,
     Plan,
+    carries,
     is_real,
     is_weight,
     operands,
@@ -81,12 +83,12 @@ class Apply:
             return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
         scheme = self.recipe.act
         ranges = [
-            choose(self.statistics[v.name], scheme.method, group.width, group.symmetric, scheme.percentile)
+            choose(self._seen(v), scheme.method, group.width, group.symmetric, scheme.percentile)
             for v in group.origins
         ]
         low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
         if self.recipe.headroom:
-            count = sum(self.statistics[v.name].count for v in group.origins)
+            count = sum(self._seen(v).count for v in group.origins)
             low, high = (end * widening(group.width, count) for end in (low, high))
         steps = self.recipe.steps if group.width == 16 else None
         return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
@@ -121,9 +123,7 @@ class Apply:
         if said is not None:
             return activation_type(width), said
         scheme = self.recipe.act
-        low, high = choose(
-            self.statistics[value.name], scheme.method, width, scheme.symmetric, scheme.percentile
-        )
+        low, high = choose(self._seen(value), scheme.method, width, scheme.symmetric, scheme.percentile)
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
 
     def _said(self, value: Value, width: int) -> Encoding | None:
@@ -131,6 +131,18 @@ class Apply:
         given = self.plan.given.get(value.name)
         found = () if given is None else (given.unsigned().encoding, *given.also)
         return next((e for e in found if e is not None and e.bitwidth == width), None)
+
+    def _seen(self, value: Value) -> Statistics:
+        """What is known of a tensor; one that was not looked at is a moved or a clipped other one."""
+        if value.name in self.statistics:
+            return self.statistics[value.name]
+        node = value.producer
+        sources = carries(node) if node is not None else []
+        clipped = [u.out for u in value.users if schema_of(u).clips]
+        found = [self._seen(v) for v in sources or clipped[:1]]
+        if not found:
+            raise UsageError(f"nothing is known of the range of '{value.name}'", hint="give calibration data")
+        return max(found, key=lambda s: s.high - s.low)
 
     def _widened(self, value: Value, found: Encoding, width: int) -> Encoding:
         """The same range in steps of another width."""
@@ -239,7 +251,7 @@ class Apply:
         if self.recipe.bias_bw == 8 and (w is None or w.axis is None):
             return self._store(value, DType.UFIXED_8, self._whole(value, 8, symmetric=False), DATA)
         scales = np.asarray(w.scale if w is not None else (1.0,)) * (x.scale[0] if x is not None else 1.0)
-        axis = 0 if len(scales) > 1 else None
+        axis = 0 if w is not None and w.axis is not None else None  # of one channel, too: HTP goes by that
         largest = np.abs(value.data.astype(np.float64))
         need = (largest if axis is not None else largest.max(initial=0.0)) / INT32_LARGEST
         scales = np.maximum(scales, need)
