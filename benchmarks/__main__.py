@@ -1,4 +1,4 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [--json FILE]
+"""python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE]
 
 `python -m benchmarks accuracy` has options of its own.
 """
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import accuracy, context, convert, net_run, speed
+from benchmarks import accuracy, calibrate, context, convert, net_run, speed
 from benchmarks.report import machine
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "convert": convert.measure,
     "net_run": net_run.measure,
     "context": context.measure,
+    "calibrate": calibrate.measure,
 }
 
 
