@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from enum import Flag, auto
-from math import floor, frexp, gcd, inf, prod
+from math import floor, frexp, gcd, inf, isfinite, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +145,7 @@ class Observer:
         flat = array.reshape(-1)
         low, high = float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))
         nans = 0
-        if not (np.isfinite(low) and np.isfinite(high)):
+        if not (isfinite(low) and isfinite(high)):
             finite = flat[np.isfinite(flat)]
             nans = flat.size - finite.size
             low, high = float(finite.min(initial=inf)), float(finite.max(initial=-inf))
