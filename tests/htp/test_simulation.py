@@ -49,7 +49,7 @@ def test_all_ops_agree_as_they_did() -> None:
 
 
 def test_a_convolution_with_one_output_channel() -> None:
-    """Its bias has a scale per channel, as its weights have: with one for the whole tensor HTP adds another."""
+    """Its bias has a scale per channel as its weights have: HTP adds another bias otherwise."""
     rng = np.random.default_rng(4)
     graph = Graph("one")
     b = Builder(graph)
