@@ -1,0 +1,1 @@
+"""Algorithms that make a quantized graph better: they change weights, biases or encodings."""

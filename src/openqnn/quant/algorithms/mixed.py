@@ -1,0 +1,171 @@
+"""Automatic mixed precision: which nodes need more than 8 bits so that the outputs are good enough.
+
+Each unit (a node with the clipping ops behind it) is put into fixed point alone; the noise that it then makes
+at the outputs is its sensitivity. Noise of single units adds up, so the most sensitive ones are promoted
+first, as many as it takes: to 16 bits, and where all of them are not enough, to floating point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from openqnn.errors import UsageError
+from openqnn.ir import Array, Given, Graph, Node
+from openqnn.ir.clone import clone_graph
+from openqnn.ops import schema_of
+from openqnn.quant.noise import decibels, output_noise
+from openqnn.quant.plan import Plan, carries
+from openqnn.quant.quantizer import Calibrated, apply_recipe
+from openqnn.quant.recipe import FLOAT, Recipe
+
+WIDE = 16
+Progress = Callable[[int, int], None]
+Score = Callable[[Graph], float]  # of a graph in fixed point: more is better
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Nodes that get one width, by name; `cost` is what 16 bits add, in multiply-adds or elements."""
+
+    names: tuple[str, ...]
+    op: str
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A unit that got more bits (FLOAT for floating point). `share` is its part of the noise, 0 to 1."""
+
+    unit: Unit
+    width: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """The recipe that reaches the goal (or comes closest), what it took, and scores on the way."""
+
+    recipe: Recipe
+    promotions: tuple[Promotion, ...]
+    before: float
+    after: float
+    reached: bool
+
+    @property
+    def cost(self) -> int:
+        return sum(p.unit.cost for p in self.promotions)
+
+
+def worst_sqnr(real: Graph, fixed: Graph, samples: Sequence[Mapping[str, Array]]) -> float:
+    """The ratio at the worst output, in dB."""
+    return min((noise.sqnr for noise in output_noise(real, fixed, samples).values()), default=inf)
+
+
+def find_widths(
+    calibrated: Calibrated,
+    recipe: Recipe,
+    given: Mapping[str, Given],
+    samples: Sequence[Mapping[str, Array]],
+    goal: float,
+    score: Score | None = None,
+    progress: Progress | None = None,
+) -> Mixed:
+    """The fewest promotions that bring the score to `goal`; without a score it is the worst output's SQNR."""
+    if not samples:
+        raise UsageError("mixed precision needs samples to judge by")
+    real = calibrated.graph
+    rate = score or (lambda fixed: worst_sqnr(real, fixed, samples))
+    judge = lambda widths: rate(apply_recipe(calibrated, _with(recipe, widths), given).graph)
+    before = judge({})
+    if before >= goal:
+        return Mixed(recipe, (), before, before, reached=True)
+    units = units_of(real, recipe, given)
+    shares = _sensitivities(calibrated, recipe, given, samples, units, progress)
+    ranked = sorted(units, key=lambda u: shares[u], reverse=True)
+    ladder = [(u, WIDE) for u in ranked] if recipe.act_bw < WIDE else []
+    ladder += [(u, FLOAT) for u in ranked]
+    found, after = _fewest(ladder, judge, goal)
+    total = sum(shares.values()) or 1.0
+    last = dict(ladder[:found])
+    promotions = tuple(Promotion(u, width, shares[u] / total) for u, width in last.items())
+    return Mixed(_with(recipe, _widths(ladder[:found])), promotions, before, after, after >= goal)
+
+
+def units_of(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> list[Unit]:
+    """What can be promoted: nodes that compute in fixed point, each with the clipping ops that follow it."""
+    plan = Plan(clone_graph(graph), recipe, given)
+    units: list[Unit] = []
+    for node in plan.graph.nodes:
+        schema = schema_of(node)
+        if plan.node_width[node] == FLOAT or carries(node) or _follows(node):
+            continue
+        readers = [u for u in dict.fromkeys(node.out.users) if _follows(u)]
+        macs = schema.macs(node) if schema.macs is not None else sum(v.size for v in node.outputs)
+        units.append(Unit((node.name, *(r.name for r in readers)), node.op, macs))
+    return units
+
+
+def _follows(node: Node) -> bool:
+    """Whether a node only clips what another one computes."""
+    return schema_of(node).clips and node.x(0).producer is not None and len(set(node.x(0).users)) == 1
+
+
+def _sensitivities(
+    calibrated: Calibrated,
+    recipe: Recipe,
+    given: Mapping[str, Given],
+    samples: Sequence[Mapping[str, Array]],
+    units: Sequence[Unit],
+    progress: Progress | None,
+) -> dict[Unit, float]:
+    """For each unit the noise at the outputs, relative to the signal, with all others in floating point."""
+    everything = {name: FLOAT for unit in units for name in unit.names}
+    found: dict[Unit, float] = {}
+    for index, unit in enumerate(units):
+        widths = {name: width for name, width in everything.items() if name not in unit.names}
+        fixed = apply_recipe(calibrated, _with(recipe, widths), given).graph
+        noises = output_noise(calibrated.graph, fixed, samples).values()
+        found[unit] = max((n.noise / n.signal for n in noises if n.signal > 0), default=0.0)
+        if progress is not None:
+            progress(index + 1, len(units))
+    return found
+
+
+def _fewest(
+    ladder: Sequence[tuple[Unit, int]], judge: Callable[[Mapping[str, int]], float], goal: float
+) -> tuple[int, float]:
+    """How many rungs it takes to reach the goal, by halving; all of them where it cannot be reached."""
+    low, high = 0, len(ladder)
+    best = judge(_widths(ladder))
+    if best < goal:
+        return high, best
+    while high - low > 1:
+        middle = (low + high) // 2
+        score = judge(_widths(ladder[:middle]))
+        if score >= goal:
+            high, best = middle, score
+        else:
+            low = middle
+    return high, best
+
+
+def _widths(rungs: Sequence[tuple[Unit, int]]) -> dict[str, int]:
+    return {name: width for unit, width in rungs for name in unit.names}
+
+
+def _with(recipe: Recipe, widths: Mapping[str, int]) -> Recipe:
+    return replace(recipe, widths={**recipe.widths, **widths})
+
+
+def described(mixed: Mixed) -> str:
+    """One line: what it took."""
+    wide = sum(p.width == WIDE for p in mixed.promotions)
+    real = len(mixed.promotions) - wide
+    return f"{wide} nodes in 16 bits, {real} in floating point: {mixed.before:.1f} -> {mixed.after:.1f}"
+
+
+def noise_share(promotion: Promotion) -> float:
+    """A promotion's part of the noise, in dB below all of it."""
+    return decibels(1.0, promotion.share) if promotion.share > 0 else inf
