@@ -17,7 +17,7 @@ from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, U
 from openqnn.formats.container import is_container
 from openqnn.ir import Array, DType, Graph, Port, Value, dtype_of
 from openqnn.ir.store import WRITERS, load_graph
-from openqnn.runtime.arrays import inward, is_coded, outside_dtype, outward
+from openqnn.runtime.arrays import accepted, inward, is_coded, outside_dtype, outward
 
 if TYPE_CHECKING:
     import onnx
@@ -372,26 +372,12 @@ class Session:
         """
         if not self._executables:
             raise UsageError("the session is closed")
-        arrays = self._checked(inputs, native)
+        arrays = accepted(self.graph, inputs, native=native)
         names = self.output_names if outputs is None else outputs
         extra = tuple(n for n in names if n not in self.output_names)
         results = self._executable(extra).run(arrays)
         known = {v.name: v for v in self.graph.outputs} | {n: self._value(n) for n in extra}
         return {n: outward(known[n], self._ports.get(n), results[n], native=native) for n in names}
-
-    def _checked(self, inputs: Mapping[str, Any], native: bool) -> dict[str, Array]:
-        names = self.input_names
-        for name in inputs:
-            if name not in names:
-                raise InputError(
-                    f"the graph has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, names))}"
-                )
-        missing = [n for n in names if n not in inputs]
-        if missing:
-            raise InputError(f"no array for input {', '.join(map(repr, missing))}")
-        return {
-            v.name: inward(v, self._ports[v.name], inputs[v.name], native=native) for v in self.graph.inputs
-        }
 
     def _executable(self, extra: tuple[str, ...]) -> _Executable:
         if extra not in self._executables:
