@@ -78,7 +78,9 @@ def test_all_values_of_real_models_are_seen(model: str) -> None:
         seen, rows = found[name], whole.reshape(-1, whole.shape[-1])
         np.testing.assert_allclose([seen.low, seen.high], [whole.min(), whole.max()], **close, err_msg=name)
         np.testing.assert_allclose(seen.channel_low, rows.min(axis=0), **close, err_msg=name)
-        np.testing.assert_allclose(seen.channel_mean, rows.mean(axis=0, dtype=np.float64), **close, err_msg=name)
+        np.testing.assert_allclose(
+            seen.channel_mean, rows.mean(axis=0, dtype=np.float64), **close, err_msg=name
+        )
         assert seen.count == whole.size
 
 
