@@ -19,13 +19,17 @@ from openqnn.qnn.library import find_library
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.validate import Verdict, validate_net
+from openqnn.quant.algorithms.rounding import round_weights, sample_limit
 from openqnn.quant.apply import Applied
 from openqnn.quant.data import samples_of
+from openqnn.quant.kept import keeping
 from openqnn.quant.overrides import read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
 
 HTP = "htp"
+ADAROUND = "adaround"
+DEFAULT_ALGORITHMS = (ADAROUND,)
 ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
 
 
@@ -38,7 +42,7 @@ def quantize(
     ignore_encodings: bool = False,
     given: Mapping[str, Given] | None = None,
     float_fallback: bool = False,
-    algorithms: Sequence[str] = (),
+    algorithms: Sequence[str] = DEFAULT_ALGORITHMS,
     native: bool = False,
     backend: str = HTP,
     soc: str | int | None = None,
@@ -56,6 +60,9 @@ def quantize(
     calibration; `ignore_encodings` leaves the model's out. With `float_fallback` nothing is calibrated: nodes
     whose tensors have no encoding stay in floating point. Nodes that the backend's library refuses in fixed
     point stay in floating point too, with a warning.
+
+    `algorithms` change weights so that less is lost: "adaround", the default, rounds them with regard to the
+    data and corrects biases.
     """
     if ignore_encodings and overrides is not None:
         raise UsageError("ignore_encodings and overrides contradict each other: give one")
@@ -71,8 +78,11 @@ def quantize(
     if float_fallback:
         chosen, known = float_where_unknown(prepared, chosen, known)
     samples = None if data is None else samples_of(prepared, data, native=native)
-    calibrated = measure(prepared, samples, chosen, known, threads=threads, progress=progress)
+    kept = None if samples is None else keeping(prepared, samples, sample_limit(prepared))
+    calibrated = measure(prepared, kept, chosen, known, threads=threads, progress=progress)
     applied = accepted(calibrated, chosen, known, backend, soc)
+    if kept is not None and ADAROUND in algorithms:
+        round_weights(prepared, applied.graph, kept.samples, leave=known, threads=threads)
     applied.graph.provenance = applied.provenance
     return applied.graph
 

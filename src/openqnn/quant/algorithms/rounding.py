@@ -1,0 +1,166 @@
+"""Rounds weights so that the outputs of their layers stay, not the weights themselves.
+
+Layer by layer in the order of the graph: the data that reaches a layer is taken from the graph in floating
+point and from the one in fixed point, whose layers before it are done. Weights are rounded one input after
+the other, and what a rounding does to the outputs is made good by the inputs that are still to come (Optimal
+Brain Quantization, as GPTQ orders it). The bias then moves the mean of every output to where it was: that is
+bias correction. Fitting the weights to the rounded data as well was tried: it makes up for the noise of the
+samples at hand, and loses on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openqnn.ir import Array, DType, Graph, Node, Value
+from openqnn.quant.algorithms.layers import Layer, is_layer
+from openqnn.quant.algorithms.walk import Walk, last_step, steps_of
+from openqnn.runtime.arrays import accepted
+
+Floats = NDArray[np.floating]
+
+ROWS = 4096  # of data that a layer is tuned by, over all samples
+MOST_INNER = 2400  # inputs of a layer: beyond that the equations take longer than they gain
+# What keeps inputs that the data hardly moves from making good for others, as a share of the mean square of
+# an input; more where there are few rows for each input: what fits few samples does not fit those to come.
+LEAST_DAMPING, DAMPING = 0.1, 2.0
+FEWEST, MOST = 4, 24  # samples
+MEMORY, LIVE = 512 << 20, 4  # bytes for all samples, and large tensors of each that are alive at once
+BLOCK = 64  # inputs after which the rest of the weights is brought up to date
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """What the rows say: means in both graphs, [group, 1, inner], and moments of those in fixed point."""
+
+    fixed_mean: Floats
+    real_mean: Floats
+    moments: Floats  # [group, inner, inner]
+    rows: int
+
+
+def round_weights(
+    real: Graph,
+    fixed: Graph,
+    samples: Sequence[Mapping[str, Array]],
+    *,
+    leave: Collection[str] = (),
+    threads: int = 0,
+) -> list[str]:
+    """Changes stored weights and biases of `fixed`, which was made from `real`; gives the layers' names.
+
+    Weights to `leave` are those whose encodings somebody has given: they are rounded as that one expects.
+    """
+    layers = {n.name: n for n in fixed.nodes if is_tunable(n) and n.x(1).name not in leave}
+    origin = {n.name: n for n in real.nodes if n.name in layers and is_layer(n)}
+    stops = [{n for n in g.nodes if n.name in origin} for g in (real, fixed)]
+    plans = [steps_of(g, s.__contains__) for g, s in zip((real, fixed), stops, strict=True)]
+    walks = [
+        Walk(g, [accepted(g, s) for s in samples], p, threads)
+        for g, p in zip((real, fixed), plans, strict=True)
+    ]
+    for step in range(last_step(plans[1])):
+        for walk in walks:
+            walk.run(step)
+        for node in [n for n in stops[1] if plans[1][n] == step + 1]:
+            _tune(origin[node.name], node, *(w.known for w in walks))
+    return list(origin)
+
+
+def sample_limit(graph: Graph) -> int:
+    """How many samples may be on their way through a graph at once without taking too much memory."""
+    widest = max((sum(v.nbytes for v in n.outputs) for n in graph.nodes), default=1)
+    return max(FEWEST, min(MOST, MEMORY // (LIVE * max(widest, 1))))
+
+
+def is_tunable(node: Node) -> bool:
+    """A layer in fixed point whose weight nothing else reads, small enough for the equations."""
+    if not is_layer(node) or not node.x(1).dtype.is_fixed or not node.x(0).dtype.is_fixed:
+        return False
+    alone = len(node.x(1).users) == 1 and all(o == 0 for o in _offsets(node.x(1)))
+    return alone and Layer(node).inner <= MOST_INNER
+
+
+def _offsets(value: Value) -> tuple[int, ...]:
+    return value.encoding.offset if value.encoding is not None else (1,)
+
+
+def _tune(
+    origin: Node, node: Node, real: Mapping[str, list[Array]], fixed: Mapping[str, list[Array]]
+) -> None:
+    layer = Layer(node)
+    seen = _products(layer, node.x(0), real[origin.x(0).name], fixed[node.x(0).name])
+    weight, before = node.x(1), origin.x(1).data
+    assert before is not None and weight.encoding is not None
+    target = layer.matrix(before.astype(np.float64))
+    scales = layer.scales(weight.encoding)
+    width = weight.encoding.bitwidth
+    stored = rounded(target, seen, scales, (1 << (width - 1)) - 1)
+    weight.data = layer.weight(stored).astype(weight.dtype.numpy)
+    _correct_bias(origin, node, seen, target, stored * scales)
+
+
+def _products(layer: Layer, value: Value, real: list[Array], fixed: list[Array]) -> Products:
+    per_sample = max(1, min(layer.positions, -(-ROWS // len(real))))
+    chance = np.random.default_rng(0)
+    parts: list[tuple[Floats, Floats]] = []
+    for a, b in zip(real, fixed, strict=True):
+        places = np.sort(chance.choice(layer.positions, per_sample, replace=False))
+        parts.append((layer.rows(a, places), layer.rows(_real(value, b), places)))
+    x, y = (np.concatenate([p[i] for p in parts], axis=1) for i in (0, 1))
+    means = [m.mean(axis=1, keepdims=True, dtype=np.float64) for m in (x, y)]
+    y -= means[1].astype(np.float32)
+    moments = (y.transpose(0, 2, 1) @ y).astype(np.float64) / y.shape[1]
+    return Products(means[1], means[0], moments, y.shape[1])
+
+
+def _real(value: Value, stored: Array) -> Array:
+    assert value.encoding is not None
+    return (stored.astype(np.float32) + np.float32(value.encoding.offset[0])) * np.float32(
+        value.encoding.scale[0]
+    )
+
+
+def _level(seen: Products) -> Floats:
+    """The mean square of an input of each group, [group, 1, 1]."""
+    mean = np.trace(seen.moments, axis1=1, axis2=2) / seen.moments.shape[-1]
+    return np.maximum(mean, 1e-12)[:, None, None]
+
+
+def rounded(wanted: Floats, seen: Products, scales: Floats, largest: int) -> Floats:
+    """Integers whose products with the data stay closest to those of the wanted weights."""
+    inner = wanted.shape[1]
+    damping = max(LEAST_DAMPING, DAMPING * inner / seen.rows)
+    moments = seen.moments + damping * _level(seen) * np.eye(inner)
+    order = np.argsort(-np.diagonal(moments, axis1=1, axis2=2).mean(axis=0), kind="stable")
+    inverse = np.linalg.inv(moments[:, order][:, :, order])
+    spread = np.linalg.cholesky(inverse).transpose(0, 2, 1)  # upper: how an error moves those that follow
+    rest = wanted[:, order] / scales
+    found = np.empty_like(rest)
+    for start in range(0, inner, BLOCK):
+        end = min(start + BLOCK, inner)
+        errors = np.empty_like(rest[:, start:end])
+        for i in range(start, end):
+            found[:, i] = np.clip(np.rint(rest[:, i]), -largest, largest)
+            error = (rest[:, i] - found[:, i]) / spread[:, i, i, None]
+            rest[:, i + 1 : end] -= spread[:, i, i + 1 : end, None] * error[:, None, :]
+            errors[:, i - start] = error
+        rest[:, end:] -= spread[:, start:end, end:].transpose(0, 2, 1) @ errors
+    back = np.empty_like(found)
+    back[:, order] = found
+    return back
+
+
+def _correct_bias(origin: Node, node: Node, seen: Products, target: Floats, now: Floats) -> None:
+    """The mean of every output becomes what it was."""
+    bias = node.x(2) if node.has(2) else None
+    if bias is None or bias.data is None or bias.dtype is not DType.SFIXED_32 or len(bias.users) != 1:
+        return
+    before = origin.x(2).data
+    assert before is not None and bias.encoding is not None
+    shift = (seen.real_mean @ target - seen.fixed_mean @ now).reshape(-1)
+    bias.data = bias.encoding.quantize(before.astype(np.float64) + shift, True).astype(np.int32)

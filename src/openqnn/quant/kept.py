@@ -1,0 +1,53 @@
+"""Samples on their way through calibration, some of which are kept for the algorithms that come after it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from typing import Any
+
+from openqnn.ir import Array, Graph
+from openqnn.quant.calibrate import batches
+
+
+class Kept:
+    """Hands samples on. `samples` are those that it kept: each had the same chance, however many came."""
+
+    def __init__(self, graph: Graph, source: Iterable[Mapping[str, Any]], most: int) -> None:
+        self._graph, self._source, self._most = graph, source, most
+        self._places: list[tuple[int, Mapping[str, Array]]] = []
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        chance, seen = random.Random(0), 0
+        self._places = []
+        for given in self._source:
+            for sample in batches(self._graph, given):
+                if seen < self._most:
+                    self._places.append((seen, sample))
+                elif (place := chance.randrange(seen + 1)) < self._most:
+                    self._places[place] = seen, sample
+                seen += 1
+            yield given
+
+    @property
+    def samples(self) -> list[Mapping[str, Array]]:
+        """In the order in which they came."""
+        return [sample for _, sample in sorted(self._places, key=lambda p: p[0])]
+
+
+class CountedKept(Kept):
+    """The same of a source that knows its length."""
+
+    def __init__(self, graph: Graph, source: Iterable[Mapping[str, Any]], most: int, count: int) -> None:
+        super().__init__(graph, source, most)
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def keeping(graph: Graph, source: Iterable[Mapping[str, Any]], most: int) -> Kept:
+    """What hands on the samples of a source and keeps at most so many."""
+    if isinstance(source, Sized):
+        return CountedKept(graph, source, most, len(source))
+    return Kept(graph, source, most)
