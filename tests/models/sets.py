@@ -37,6 +37,7 @@ from tests.models.samples import (
 
 Inputs = dict[str, NDArray[Any]]
 CALIBRATION, EVALUATION = 24, 12
+LINES = 48  # to judge a classifier of two classes by: else a single line that is hard to tell decides
 SMALLER: dict[str, dict[str, tuple[int, ...]]] = {
     "ppocrv4_det": {"x": (1, 3, 320, 320)},
     "centerface": {"input.1": (1, 3, 224, 320)},
@@ -159,14 +160,14 @@ def line(height: int, width: int, text: str, chance: random.Random) -> Image.Ima
     return image
 
 
-def lines(calibrate: bool, height: int, width: int) -> Iterator[Image.Image]:
+def lines(calibrate: bool, height: int, width: int, count: int = EVALUATION) -> Iterator[Image.Image]:
     chance = random.Random(10 + calibrate)
-    for _ in range(CALIBRATION if calibrate else EVALUATION):
+    for _ in range(CALIBRATION if calibrate else count):
         yield line(height, width, words(chance), chance)
 
 
 def turned_lines(calibrate: bool) -> Iterator[Image.Image]:
-    for number, image in enumerate(lines(calibrate, 48, 192)):
+    for number, image in enumerate(lines(calibrate, 48, 192, LINES)):
         yield image.rotate(180) if number % 2 else image
 
 
