@@ -6,9 +6,10 @@ ARGS    ?=
 
 BIN   := .venv/bin
 STAMP := .venv/installed
+AIMET := .venv-aimet/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format bench models providers clean
+.PHONY: help demo test slow check format bench models providers aimet clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +42,11 @@ models: $(STAMP) ## Fetch the models that tests use into a cache outside the rep
 providers: $(STAMP) ## Install the two versions of ONNX Runtime's QNN provider that tests use, in .venv-ep*
 	@$(BIN)/python -m tests.providers
 
+aimet: $(AIMET) models ## Run the tests with aimet-onnx, which gets an environment of its own, .venv-aimet
+	OPENQNN_TEST_AIMET=$(CURDIR)/.venv-aimet/bin/python $(BIN)/python -m pytest tests/quant/test_aimet.py $(ARGS)
+
 clean: ## Remove the virtual environments and everything built (the model cache stays)
-	rm -rf .venv .venv-ep* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ep* .venv-aimet build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
@@ -54,4 +58,10 @@ $(STAMP): pyproject.toml
 	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'; }
 	@$(BIN)/python -m pip show -q onnxruntime-qnn 2>/dev/null || \
 	  echo "note: without Qualcomm's libraries (Linux x86-64 only), models run on the built-in CPU backend"
+	@touch $@
+
+$(AIMET): $(STAMP)
+	@echo "installing aimet-onnx into .venv-aimet ..."
+	@$(BIN)/python -m venv .venv-aimet
+	@.venv-aimet/bin/python -m pip install -q --disable-pip-version-check 'aimet-onnx==2.42.*'
 	@touch $@

