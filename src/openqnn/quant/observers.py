@@ -46,7 +46,8 @@ class Histogram:
 
     @property
     def centers(self) -> NDArray[np.float64]:
-        return self.first + (np.arange(len(self.counts)) + 0.5) * self.width
+        places = np.arange(len(self.counts), dtype=np.float64)
+        return self.first + (places + 0.5) * self.width
 
 
 @dataclass(slots=True)
