@@ -7,7 +7,7 @@ attributes are keyword arguments with ONNX's defaults.
     def conv(t, x, w, bias=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None,
     strides=None):
         ...
-        return t("Conv2d", ...)
+        return t.conv(...)
 
 `since` starts a new version of an op; the newest one not above the model's opset is used.
 """
