@@ -239,3 +239,25 @@ def test_rounding_in_training_is_a_pair() -> None:
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     graph = openqnn.convert(model)
     assert given(graph, "x").offset == (-135,)
+
+
+def test_fewer_steps_than_the_bits_have() -> None:
+    """As torch exports ranges of 7 bits, and others weights of 4 bits in bytes."""
+    w = rand(8, 4, 3, 3) * 0.5
+    constants = {
+        **STEP, "w": w, "ws": np.float32(0.1), "wz": np.int8(0), "low": np.uint8(0), "high": np.uint8(127),
+        "first": np.int8(-8), "last": np.int8(7),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("Clip", "q low high", "k"),
+        node("DequantizeLinear", "k s z", "d"), node("QuantizeLinear", "w ws wz", "wq"),
+        node("Clip", "wq first last", "wk"), node("DequantizeLinear", "wk ws wz", "wd"), node("Conv", "d wd"),
+    ]  # fmt: skip
+    log = Explain()
+    graph = openqnn.convert(typed(model_of(nodes, X, constants, 21)), explain=log)
+    assert set(ops(graph)) <= {"Conv2d", "Transpose"}
+    assert given(graph, "x").offset == (-128,) and "less than all steps" in str(log)
+    weight = next(v for v in graph.constants() if v.name == "w")
+    assert weight.data is not None
+    stored = given(graph, "w").quantize(weight.data, signed=True)
+    np.testing.assert_array_equal(stored, np.clip(np.rint(w / np.float32(0.1)), -8, 7).transpose(2, 3, 1, 0))

@@ -42,6 +42,7 @@ MOVES_FIRST = {
 POSITIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt"}
 KEEP_SIGN = MOVES_ALL | MOVES_FIRST | {"Add", "AveragePool", "GlobalAveragePool", "Mul", "ReduceMean", "Sum"}
 SIX = 6.0  # the upper end of Relu6
+CLIP = "Clip"  # of integers: a quantizer that uses less than all bits has it between the two nodes
 
 
 def take_encodings(model: OnnxModel) -> OnnxModel:
@@ -204,6 +205,10 @@ class _Taking:
             if integer_type(zero.dtype) is not None:
                 self.constants[node.output[0]] = stored_integers(node, data, scale, zero)
                 self.origin[node.output[0]] = node.input[0]
+        elif node.op_type == CLIP and data is not None and integer_type(data.dtype) is not None:
+            low, high, *_ = [self.constants.get(name) for name in (*node.input[1:], "", "")]
+            self.constants[node.output[0]] = np.clip(data, low, high).astype(data.dtype)
+            self.origin[node.output[0]] = self.origin.get(node.input[0], node.input[0])
         elif node.op_type in MOVES_FIRST and data is not None and integer_type(data.dtype) is not None:
             said = [self._said(r) for r in self.readers.get(node.output[0], ()) if r.op_type == DEQUANTIZE]
             first = said[0] if said else None
@@ -226,7 +231,7 @@ class _Taking:
         return [node.input[0]] if self._is_mover(node) else []
 
     def _is_mover(self, node: onnx.NodeProto) -> bool:
-        return node.op_type in MOVES_FIRST and node.domain in ("", "ai.onnx")
+        return node.op_type in (*MOVES_FIRST, CLIP) and node.domain in ("", "ai.onnx")
 
     def _results(self, node: onnx.NodeProto) -> int:
         return 1 if node.op_type == "MaxPool" else len(node.output)  # the other one is places
@@ -239,6 +244,8 @@ class _Taking:
         """Whether a reader of integers will read real numbers, or go."""
         if id(node) in self.movable:
             return True
+        if node.op_type == CLIP and node.output[0] in self.origin:
+            return self._only_taken(node.output[0])
         return node.op_type == DEQUANTIZE and node.input[0] == name and self._matches(node, name)
 
     def _matches(self, node: onnx.NodeProto, name: str) -> bool:
@@ -253,11 +260,15 @@ class _Taking:
 
     def _take(self, node: onnx.NodeProto) -> None:
         out = node.output[0] if node.output else ""
-        if node.op_type == QUANTIZE and out in self.origin and self._only_taken(out):
+        if node.op_type in (QUANTIZE, CLIP) and out in self.origin and self._only_taken(out):
             self._drop(node)
         elif node.op_type == QUANTIZE and out in self.stored:
             self._quantize(node, self.stored[out])
         elif node.op_type == DEQUANTIZE and self._dequantize(node):
+            self._drop(node)
+        elif id(node) in self.movable and node.op_type == CLIP:
+            self.real[out] = self.real[node.input[0]]
+            self.taken.notes.append((self.real[out], "it uses less than all steps: the rest is used now"))
             self._drop(node)
         elif id(node) in self.movable:
             self._move(node)
