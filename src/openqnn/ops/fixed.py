@@ -21,6 +21,7 @@ Compute: TypeAlias = Callable[[Sequence[str]], str]
 
 MANTISSA = 12  # bits of the factor that takes a sum of products to steps of the output
 GUARD = 3  # a step of the output is 2^3 to 2^4 of the units that a sum is cut to before it is scaled
+BIAS = 28  # bits that a bias goes through
 SIGNED_8 = 128, 127
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
 CONSTANT = 256  # what is added to it is a multiple of that
@@ -66,11 +67,20 @@ def _weights(n: Node, stored: Array) -> Weights:
     return Weights(np.rint(data / along(wider, e.axis, stored.ndim)), scale * wider, e.axis)
 
 
-def _bias(value: Value, stored: Array, unit: Array) -> Array:
-    """The bias in units of the products, cut towards zero."""
+def _bias(value: Value, stored: Array, data: Value, w: Weights) -> Array:
+    """The bias in units of the products, by HTP's steps in float32.
+
+    It goes through an encoding of 28 bits for its own range, and is then cut towards zero: by one unit less
+    here and there. Where weights have a scale per channel, so has the bias, and the largest stands for all.
+    """
     assert value.encoding is not None
-    real = (stored + np.asarray(value.encoding.offset, np.float64)) * np.asarray(value.encoding.scale)
-    return np.trunc(real / unit * (1 + 1e-9))
+    unit = np.float32(scale_of(data)) * np.float32(w.scale.max())
+    scale = unit if value.encoding.axis is not None else np.float32(value.encoding.scale[0])
+    real = (stored + np.asarray(value.encoding.offset[0])).astype(np.float32) * scale
+    step = np.abs(real).max(initial=0) / np.float32(1 << BIAS)
+    if not step:
+        return np.zeros(real.shape)
+    return np.trunc(np.rint(real * (np.float32(1) / step)) * step / unit).astype(np.float64)
 
 
 def product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
@@ -85,7 +95,7 @@ def product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) 
     cut, factor = _cut(unit / scale_of(out))
     names = [centred(b, x[0], data), b.const((w.data * along(cut, w.axis, w.data.ndim)).astype(np.float32))]
     if len(x) > 2 and x[2]:
-        names.append(b.const((_bias(n.x(2), b.constants[x[2]], unit) * cut).astype(np.float32)))
+        names.append(b.const((_bias(n.x(2), b.constants[x[2]], data, w) * cut).astype(np.float32)))
     found = Sum(compute(names), unit, cut, channel)
     middle = b.op("Add", b.op("Floor", found.name), b.const(0.5, np.float32))
     stored = scaled(b, middle, out, factor, channel)
