@@ -192,7 +192,7 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     bits = FACTORS - int(np.floor(np.log2(sum(ratios))))
     factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
-    constant = CONSTANT * np.rint((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT)
+    constant = CONSTANT * np.floor((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT + 0.5)
     terms = [
         b.op("Mul", b.cast(name, np.float32), b.const(np.ldexp(f, -bits), np.float32))
         for name, f in zip(x, factors, strict=False)
