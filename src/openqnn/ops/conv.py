@@ -102,8 +102,8 @@ def conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
 
 
 def depthwise_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """HTP has other kernels, which just round, for strides and for several filters per channel."""
-    rounds = n.x(1).shape[-1] != n.x(0).shape[-1] or max(per_dim(n, "stride", n.x(0).rank - 2)) > 1
+    """HTP has other kernels, which just round, for strides of two and for several filters per channel."""
+    rounds = n.x(1).shape[-1] != n.x(0).shape[-1] or set(per_dim(n, "stride", n.x(0).rank - 2)) == {2}
     return None if rounds and smallest_factor(n) >= SMALLEST_FACTOR else conv_fixed(n, b, x, compute)
 
 
