@@ -16,6 +16,7 @@ from openqnn.passes.htp import legalise_htp
 from openqnn.passes.htp.fixed import prepare_fixed
 from openqnn.pipeline import open_graph
 from openqnn.qnn.library import find_library
+from openqnn.qnn.net import qnn_name
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.validate import Verdict, validate_net
@@ -119,7 +120,8 @@ def accepted(
         refused = _refused(applied.graph, library, soc) if library else []
         if not refused:
             return applied
-        fallback = {node.node.name: FLOAT for node in refused}
+        names = {qnn_name(node.name): node.name for node in applied.graph.nodes}
+        fallback = {names[verdict.node.name]: FLOAT for verdict in refused if verdict.node.name in names}
         _say(refused)
         recipe = replace(recipe, widths={**recipe.widths, **fallback})
     raise UnsupportedError("HTP refuses the graph in fixed point, whatever is left in floating point")
