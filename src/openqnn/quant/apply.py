@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from openqnn.errors import UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
+from openqnn.quant.bounds import EVERYTHING, Bounds, Range
 from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
 from openqnn.quant.headroom import widening
 from openqnn.quant.observers import Statistics
@@ -32,7 +33,6 @@ from openqnn.quant.recipe import FLOAT, Method
 from openqnn.quant.stored import join_stored
 
 INT32_LARGEST = (1 << 31) - 1
-NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
 BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
 
 
@@ -51,6 +51,7 @@ class Apply:
         self.plan, self.graph, self.recipe = plan, plan.graph, plan.recipe
         self.statistics = statistics
         self.provenance: dict[str, str] = {}
+        self.bounds: Bounds | None = None
         self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
         self.stored: dict[tuple[Value, DType, Encoding | None], Value] = {}
 
@@ -91,8 +92,29 @@ class Apply:
         if self.recipe.headroom:
             count = sum(self._seen(v).count for v in group.origins)
             low, high = (end * widening(group.width, count) for end in (low, high))
+            low, high = self._within_reach(group, low, high)
         steps = self.recipe.steps if group.width == 16 else None
         return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
+
+    def _within_reach(self, group: Group, low: float, high: float) -> tuple[float, float]:
+        """The part of a range that values can reach, and that a reader can tell from its ends."""
+        if self.bounds is None:
+            self.bounds = Bounds(self.graph, max(self.plan.width.values(), default=8), self._extremes)
+        least, most = self._union(group.origins, self.bounds.reach)
+        first, last = self._union(group.members, self.bounds.useful)
+        return max(low, least, first), min(high, most, last)
+
+    def _union(self, values: Sequence[Value], range_of: Callable[[Value], Range]) -> Range:
+        found = [range_of(v) for v in values]
+        return min(r[0] for r in found), max(r[1] for r in found)
+
+    def _extremes(self, value: Value) -> Range:
+        """What calibration saw of a value, or of those that it holds values of."""
+        group = self.plan.group(value)
+        origins = [value] if group is None else group.origins
+        if any(v.name not in self.statistics for v in origins):
+            return EVERYTHING
+        return self._union(origins, lambda v: (self.statistics[v.name].low, self.statistics[v.name].high))
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
@@ -201,7 +223,6 @@ class Apply:
         axis = channel_axis(node, value, operand) if self._by_channel(operand) else None
         # Norms take scales of unsigned storage only, with any zero.
         matrix = operand.channel_axis is not None
-        bits = bits if matrix else min(bits, NORM_WIDTH)
         symmetric = matrix and (self.recipe.param.symmetric or axis is not None or bits == 16)
         if symmetric:
             least = self._least_scale(node, axis)

@@ -27,7 +27,8 @@ def matrix_layer(node: Node, b: Builder, width: int) -> Value | None:
         return None
     matrix = weight.data.reshape(weight.shape[-2:])
     data = matrix if node.flag("transpose_in1") else np.ascontiguousarray(matrix.T)
-    turned = Value(weight.name, weight.dtype, tuple(data.shape), data=data)
+    name = b.graph.unique(weight.name) if len(weight.users) > 1 else weight.name  # one that many steps share
+    turned = Value(name, weight.dtype, tuple(data.shape), data=data)
     x, bias = node.x(0), node.inputs[2] if node.has(2) else None
     if node.flag("transpose_in0"):
         x = b.transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))

@@ -1,0 +1,108 @@
+"""Ranges that follow from the graph: how far a value can reach, and beyond where nobody can tell it apart.
+
+A sigmoid of 30 is a sigmoid of 7, to 8 bits: a range of what goes into it that ends at 7 has finer steps and
+loses nothing. That reaches back through sums and whatever only moves values. Forwards, sums and products of
+bounded values are bounded, and need no room beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, log
+
+from openqnn.ir import Graph, Node, Value
+from openqnn.ops import schema_of
+
+Range = tuple[float, float]
+EVERYTHING: Range = (-inf, inf)
+ADD, SUBTRACT, MULTIPLY = "ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply"
+
+
+class Bounds:
+    """What the graph says of its values. `seen` tells the range that calibration saw of one."""
+
+    def __init__(self, graph: Graph, width: int, seen: Callable[[Value], Range]) -> None:
+        self._graph, self._width, self._seen = graph, width, seen
+        self._reach: dict[Value, Range] = {}
+        self._useful: dict[Value, Range] = {}
+        for node in graph.nodes:
+            for value in node.outputs:
+                self._reach[value] = self._reach_of(node)
+        for node in reversed(graph.nodes):
+            for value in node.outputs:
+                self.useful(value)
+
+    # -- forwards --------------------------------------------------------------------------------------------
+
+    def reach(self, value: Value) -> Range:
+        """What the value can be, whatever the data is."""
+        if value.data is not None:
+            return (float(value.data.min()), float(value.data.max())) if value.data.size else EVERYTHING
+        return self._reach.get(value, EVERYTHING)
+
+    def _reach_of(self, node: Node) -> Range:
+        schema = schema_of(node)
+        if schema.output_range is not None:
+            return schema.output_range
+        if _neuron(node) in ("SIGMOID", "HARD_SIGMOID"):
+            return 0.0, 1.0
+        data = [v for v in node.inputs if v is not None]
+        if schema.keeps_values and data:
+            parts = [self.reach(v) for v in data if v.data is None]
+            return min(p[0] for p in parts), max(p[1] for p in parts)
+        if node.op not in (ADD, SUBTRACT, MULTIPLY):
+            return EVERYTHING
+        (a, b), (c, d) = self.reach(data[0]), self.reach(data[1])
+        if inf in (abs(a), abs(b), abs(c), abs(d)):
+            return EVERYTHING
+        if node.op == MULTIPLY:
+            products = (a * c, a * d, b * c, b * d)
+            return min(products), max(products)
+        return (a + c, b + d) if node.op == ADD else (a - d, b - c)
+
+    # -- backwards -------------------------------------------------------------------------------------------
+
+    def useful(self, value: Value) -> Range:
+        """Beyond this range no reader can tell values apart."""
+        if value not in self._useful:
+            wanted = [self._wanted(user, value) for user in dict.fromkeys(value.users)]
+            if self._graph.is_output(value) or not wanted:
+                wanted.append(EVERYTHING)
+            self._useful[value] = min(w[0] for w in wanted), max(w[1] for w in wanted)
+        return self._useful[value]
+
+    def _wanted(self, node: Node, value: Value) -> Range:
+        limits = saturation(node, self._width)
+        if limits is not None:
+            return limits
+        if schema_of(node).keeps_values:
+            parts = [self.useful(v) for v in node.outputs]
+            return min(p[0] for p in parts), max(p[1] for p in parts)
+        if node.op not in (ADD, SUBTRACT) or node.x(0) is node.x(1):
+            return EVERYTHING
+        low, high = self.useful(node.out)
+        other = node.x(1) if node.x(0) is value else node.x(0)
+        least, most = self._seen(other) if other.data is None else self.reach(other)
+        if node.op == ADD:
+            return low - most, high - least
+        if value is node.x(0):
+            return low + least, high + most
+        return least - high, most - low
+
+
+def saturation(node: Node, width: int) -> Range | None:
+    """The inputs beyond which the output changes by less than half a step."""
+    kind = _neuron(node) or node.op.upper()
+    end = log(2.0 * (1 << width))
+    if kind == "SIGMOID":
+        return -end, end
+    if kind == "TANH":
+        return -end / 2, end / 2
+    if kind == "HARD_SIGMOID" and node.float("alpha") > 0:
+        alpha, beta = node.float("alpha"), node.float("beta")
+        return -beta / alpha, (1 - beta) / alpha
+    return None
+
+
+def _neuron(node: Node) -> str:
+    return node.enum("operation") if node.op == "ElementWiseNeuron" else ""

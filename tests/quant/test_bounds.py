@@ -1,0 +1,59 @@
+"""What the graph says of ranges: ends beyond which a sigmoid cannot tell, and bounds of bounded sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from openqnn.ir import DType, Graph, Value
+from openqnn.ops import Builder
+from openqnn.quant.bounds import EVERYTHING, Bounds
+from openqnn.quantization import quantize
+
+
+def gate() -> tuple[Graph, Builder, Value, Value]:
+    graph = Graph("gate")
+    x = graph.add_input("x", DType.FLOAT_32, (1, 4))
+    y = graph.add_input("y", DType.FLOAT_32, (1, 4))
+    return graph, Builder(graph, "test"), x, y
+
+
+def test_a_sigmoid_cannot_tell_large_inputs_apart() -> None:
+    graph, b, x, y = gate()
+    total = b("ElementWiseAdd", b("Reshape", x, shape=(1, 4)), y)
+    out = b("Sigmoid", total)
+    graph.add_output(out)
+    bounds = Bounds(graph, 8, lambda value: (-0.5, 0.25))
+    end = float(np.log(512))
+    assert bounds.useful(total) == (-end, end)
+    assert bounds.useful(x) == (-end - 0.25, end + 0.5)
+    assert bounds.useful(out) == EVERYTHING
+    step = 1 / 256
+    assert 1 / (1 + np.exp(-end)) > 1 - step / 2
+
+
+def test_another_reader_sees_it_all() -> None:
+    graph, b, x, y = gate()
+    total = b("ElementWiseAdd", x, y)
+    graph.add_output(b("ElementWiseMultiply", b("Tanh", total), total))
+    assert Bounds(graph, 8, lambda value: (-1.0, 1.0)).useful(total) == EVERYTHING
+
+
+def test_sums_and_products_of_bounded_values_are_bounded() -> None:
+    graph, b, x, y = gate()
+    left, right = b("Tanh", x), b("Sigmoid", y)
+    difference = b("ElementWiseSubtract", left, right)
+    graph.add_output(b("ElementWiseMultiply", difference, b.const(np.array([3.0], np.float32))))
+    bounds = Bounds(graph, 8, lambda value: EVERYTHING)
+    assert bounds.reach(difference) == (-2.0, 1.0)
+    assert bounds.reach(graph.outputs[0]) == (-6.0, 3.0)
+    assert bounds.reach(x) == EVERYTHING
+
+
+def test_ranges_end_there() -> None:
+    graph, b, x, y = gate()
+    total = b("ElementWiseAdd", x, y)
+    graph.add_output(b("Sigmoid", total))
+    data = [{"x": np.array([[-90, -1, 1, 80]], np.float32), "y": np.array([[0.5, -1, 1, 0]], np.float32)}]
+    made = quantize(graph, data, backend="cpu")
+    encoding = next(n for n in made.nodes if n.op == "ElementWiseAdd").out.encoding
+    assert encoding is not None and 12 < encoding.scale[0] * 255 < 13
