@@ -33,6 +33,7 @@ from openqnn.quant.recipe import FLOAT, Method
 from openqnn.quant.stored import join_stored
 
 INT32_LARGEST = (1 << 31) - 1
+NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
 BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
 
 
@@ -223,6 +224,7 @@ class Apply:
         axis = channel_axis(node, value, operand) if self._by_channel(operand) else None
         # Norms take scales of unsigned storage only, with any zero.
         matrix = operand.channel_axis is not None
+        bits = bits if matrix else min(bits, NORM_WIDTH)
         symmetric = matrix and (self.recipe.param.symmetric or axis is not None or bits == 16)
         if symmetric:
             least = self._least_scale(node, axis)
