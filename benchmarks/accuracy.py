@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class Judge:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.aimet, self.torch, self.htp = arguments.aimet, arguments.torch, arguments.htp
         self.threads: int = arguments.threads
-        self.store: Path | None = arguments.peers
+        self.store: Path | None = arguments.keep
         self.kept: dict[str, Any] = (
             json.loads(self.store.read_text()) if self.store is not None and self.store.exists() else {}
         )
@@ -120,7 +120,15 @@ class Judge:
         proto, data = source(model, self.torch), data_set(model)
         wanted = run_onnx(proto.SerializeToString(), data.evaluation)
         self._ask_peers(model, proto, data, wanted)
-        return [self._row(model, bits, proto, data, wanted) for bits in WIDTHS]
+        found = [self._row(model, bits, proto, data, wanted) for bits in WIDTHS]
+        self.kept.update({f"{model}/{row.bits}/row": asdict(row) for row in found})
+        self._save()
+        return found
+
+    def all_rows(self) -> list[Row]:
+        """Those of this run, and of the file."""
+        keys = [f"{model}/{bits}/row" for bits in WIDTHS for model in SETS]
+        return [Row(**self.kept[key]) for key in keys if key in self.kept]
 
     def _row(
         self, model: str, bits: int, proto: onnx.ModelProto, data: DataSet, wanted: list[Outputs]
@@ -188,6 +196,9 @@ class Judge:
             self.kept[key] = figure()
         except PeerError as e:
             self.kept[key] = str(e)
+        self._save()
+
+    def _save(self) -> None:
         if self.store is not None:
             self.store.write_text(json.dumps(self.kept, indent=1) + "\n")
 
@@ -307,24 +318,24 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch, for EfficientNet-Lite0")
     parser.add_argument("--htp", action="store_true", help="measure on libQnnHtp as well")
     parser.add_argument("--labels", action="store_true", help="count right answers as well")
-    parser.add_argument("--peers", type=Path, metavar="FILE", help="keep the figures of the peers here")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="keep figures here: those of the peers are taken from it"
+    )
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args(argv)
     logging.disable(logging.WARNING)  # of ONNX Runtime's quantizer
     os.environ.setdefault("TQDM_DISABLE", "1")
     judge = Judge(arguments)
-    rows: list[Row] = []
     for model in filter(None, arguments.models.split(",")):
         try:
             found = judge.rows(model)
-        except PeerError as e:
+        except (PeerError, OpenQnnError) as e:
             print(f"{model}: left out: {e}", flush=True)
             continue
-        rows += found
         for row in found:
             print(section([row]).text().splitlines()[3], flush=True)
-    sections = [section(rows)]
+    sections = [section(judge.all_rows())]
     if arguments.labels:
         sections.append(label_section([judge.labels(labelled) for labelled in LABELLED]))
     for part in sections:
