@@ -14,6 +14,7 @@ import onnxruntime as ort
 import onnxruntime_qnn as qnn
 
 NAME = "QNNExecutionProvider"
+FLOATS = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
 def options(context: str, embed: str) -> ort.SessionOptions:
@@ -36,7 +37,11 @@ def main() -> None:
     if context:
         return
     given = np.load(Path(folder, "in.npz"))
-    feeds = {i.name: given[i.name].reshape(i.shape) for i in session.get_inputs()}
+    feeds = {
+        # A context may take a model's input in half precision, and ONNX Runtime does not convert.
+        i.name: given[i.name].reshape(i.shape).astype(FLOATS.get(i.type, given[i.name].dtype))
+        for i in session.get_inputs()
+    }
     names = [output.name for output in session.get_outputs()]
     np.savez(Path(folder, "out.npz"), **dict(zip(names, session.run(None, feeds), strict=True)))
 
