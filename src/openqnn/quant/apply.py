@@ -195,7 +195,7 @@ class Apply:
         """A node in floating point reads floats."""
         if schema_of(node).on_stored and node.out.dtype.is_fixed:
             return
-        real = DType.FLOAT_16 if self.recipe.float_bw == 16 else DType.FLOAT_32
+        real = DType.FLOAT_32
         for index, value, operand in list(operands(node)):
             if value in self.plan.width and value.dtype.is_fixed and operand.role is not Role.INDEX:
                 self.graph.set_input(node, index, self._convert(node, value, real, None))
