@@ -4,34 +4,69 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+from numbers import Real
+from typing import Any, TypeAlias
 
 from openqnn.emit import lower
 from openqnn.errors import LibraryError, OpenQnnWarning, UnsupportedError, UsageError
 from openqnn.formats.encodings import read_encodings
-from openqnn.ir import Given, Graph
+from openqnn.ir import Array, Given, Graph
 from openqnn.passes.htp import legalise_htp
 from openqnn.passes.htp.fixed import prepare_fixed
-from openqnn.pipeline import open_graph
+from openqnn.passes.precision import set_float_width
+from openqnn.pipeline import Session, open_graph
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import qnn_name
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.validate import Verdict, validate_net
-from openqnn.quant.algorithms.rounding import round_weights, sample_limit
+from openqnn.quant.algorithms import (
+    ADAROUND,
+    change_fixed,
+    change_real,
+    check_names,
+    wants_samples_before,
+)
+from openqnn.quant.algorithms.mixed import WIDE, Mixed, Score, find_widths, worst_sqnr
+from openqnn.quant.algorithms.rounding import sample_limit
 from openqnn.quant.apply import Applied
 from openqnn.quant.data import samples_of
-from openqnn.quant.kept import keeping
+from openqnn.quant.kept import keeping, peeked
 from openqnn.quant.overrides import read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
 
 HTP = "htp"
-ADAROUND = "adaround"
 DEFAULT_ALGORITHMS = (ADAROUND,)
 ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
+
+Run: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Array]]
+Metric: TypeAlias = Callable[[Run], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a graph in fixed point came about.
+
+    It was made from `real`, which algorithms made from `origin`: both in floating point. `said` is what they
+    did, and `mixed` what it took to reach a target.
+    """
+
+    origin: Graph
+    real: Graph
+    said: tuple[str, ...]
+    mixed: Mixed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A score to reach: that of a metric, or without one the SQNR of the worst output in dB."""
+
+    least: float
+    metric: Metric | None = None
 
 
 def quantize(
@@ -44,10 +79,13 @@ def quantize(
     given: Mapping[str, Given] | None = None,
     float_fallback: bool = False,
     algorithms: Sequence[str] = DEFAULT_ALGORITHMS,
+    target_sqnr: float | None = None,
+    target_metric: tuple[Metric, float] | None = None,
     native: bool = False,
     backend: str = HTP,
     soc: str | int | None = None,
     progress: Progress | None = None,
+    outcome: Callable[[Outcome], None] | None = None,
     threads: int = 0,
     **choices: Any,
 ) -> Graph:
@@ -63,29 +101,118 @@ def quantize(
     point stay in floating point too, with a warning.
 
     `algorithms` change weights so that less is lost: "adaround", the default, rounds them with regard to the
-    data and corrects biases.
+    data and corrects biases; "bias_correction" does only that; "cle" evens out the channels of layers that
+    follow each other; "smoothquant" moves outliers of activations into weights.
+
+    With `target_sqnr`, in dB at the worst output, or with `target_metric` the nodes that need it get 16 bits
+    or floating point. The latter is a pair: a function that takes `run` (arrays by name to arrays by name)
+    and gives a score, and the score to reach. `outcome` is called with what was done.
     """
-    if ignore_encodings and overrides is not None:
-        raise UsageError("ignore_encodings and overrides contradict each other: give one")
-    chosen = recipe_of(recipe, choices)
+    check_names(algorithms)
+    chosen, goal = recipe_of(recipe, choices), _goal(target_sqnr, target_metric, data)
     if float_fallback and data is not None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
     opened = model if isinstance(model, Graph) else open_graph(model)
-    known = {} if ignore_encodings else dict(opened.given)
-    if overrides is not None:
-        known |= read_given(opened, overrides)
-    known |= given or {}
-    prepared = prepared_for(opened, chosen, backend)
+    known = _known(opened, overrides, ignore_encodings) | dict(given or {})
+    origin = prepared_for(opened, chosen, backend, WIDE if goal else 0)
     if float_fallback:
-        chosen, known = float_where_unknown(prepared, chosen, known)
-    samples = None if data is None else samples_of(prepared, data, native=native)
-    kept = None if samples is None else keeping(prepared, samples, sample_limit(prepared))
-    calibrated = measure(prepared, kept, chosen, known, threads=threads, progress=progress)
-    applied = accepted(calibrated, chosen, known, backend, soc)
-    if kept is not None and ADAROUND in algorithms:
-        round_weights(prepared, applied.graph, kept.samples, leave=known, threads=threads)
-    applied.graph.provenance = applied.provenance
-    return applied.graph
+        chosen, known = float_where_unknown(origin, chosen, known)
+    samples, first = None if data is None else samples_of(origin, data, native=native), None
+    limit = sample_limit(origin)
+    if samples is not None and wants_samples_before(algorithms):
+        first, samples = peeked(samples, limit)
+    real, said = change_real(origin, algorithms, first, known, threads)
+    kept = None if samples is None else keeping(real, samples, limit)
+    calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
+    held = [] if kept is None else kept.samples
+    job = _Job(calibrated, origin, known, held, algorithms, backend, soc, threads)
+    made, mixed = job.finish(chosen), None
+    if goal is not None:
+        made, mixed = job.reach(goal, made, chosen)
+    if outcome is not None:
+        outcome(Outcome(origin, real, tuple(said), mixed))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A graph whose ranges are known, and all that it takes to put it into fixed point."""
+
+    calibrated: Calibrated
+    origin: Graph
+    given: Mapping[str, Given]
+    samples: list[Mapping[str, Array]]
+    algorithms: Sequence[str]
+    backend: str
+    soc: str | int | None
+    threads: int
+
+    def finish(self, recipe: Recipe, algorithms: Sequence[str] | None = None) -> Graph:
+        applied = accepted(self.calibrated, recipe, self.given, self.backend, self.soc)
+        names = self.algorithms if algorithms is None else algorithms
+        if self.samples:
+            change_fixed(self.calibrated.graph, applied.graph, names, self.samples, self.given, self.threads)
+        applied.graph.provenance = applied.provenance
+        return applied.graph
+
+    def reach(self, goal: Goal, plain: Graph, recipe: Recipe) -> tuple[Graph, Mixed]:
+        """The graph that reaches a goal with the fewest exceptions, or comes closest.
+
+        The search looks at graphs that no algorithm has touched, which takes much less time: what it finds is
+        judged once more with them, and without them where they do not help.
+        """
+        rate = self._rate(goal)
+        before = rate(plain)
+        if before >= goal.least:
+            return plain, Mixed(recipe, (), before, before, reached=True)
+        found = find_widths(self.calibrated, recipe, self.given, self.samples, goal.least, rate)
+        made = self.finish(found.recipe)
+        after = rate(made)
+        if after < goal.least and self.algorithms:
+            other = self.finish(found.recipe, ())
+            made, after = max((made, after), (other, rate(other)), key=lambda pair: pair[1])
+        return made, replace(found, before=before, after=after, reached=after >= goal.least)
+
+    def _rate(self, goal: Goal) -> Score:
+        if goal.metric is None:
+            return lambda fixed: worst_sqnr(self.origin, fixed, self.samples)
+        metric = goal.metric
+        return lambda fixed: _measured(metric, fixed)
+
+
+def _goal(sqnr: float | None, metric: tuple[Metric, float] | None, data: Any) -> Goal | None:
+    if sqnr is None and metric is None:
+        return None
+    if sqnr is not None and metric is not None:
+        raise UsageError("target_sqnr and target_metric contradict each other: give one")
+    if data is None:
+        raise UsageError("a target needs data: the ranges of wider nodes are measured on it")
+    if metric is None:
+        return Goal(_number(sqnr, "target_sqnr"))
+    if not isinstance(metric, tuple) or len(metric) != 2 or not callable(metric[0]):
+        raise UsageError("target_metric is no pair of a function and the score that it has to reach")
+    return Goal(_number(metric[1], "the score to reach"), metric[0])
+
+
+def _number(given: object, what: str) -> float:
+    if not isinstance(given, Real) or isinstance(given, bool) or isnan(given):
+        raise UsageError(f"{what} is {given!r}, and must be a number")
+    return float(given)
+
+
+def _measured(metric: Metric, graph: Graph) -> float:
+    with Session(graph) as session:
+        return _number(metric(session.run), "what the metric gives")
+
+
+def _known(
+    graph: Graph, overrides: str | os.PathLike[str] | None, ignore_encodings: bool
+) -> dict[str, Given]:
+    """The encodings that came with a model, and those of a file, which count more."""
+    if ignore_encodings and overrides is not None:
+        raise UsageError("ignore_encodings and overrides contradict each other: give one")
+    found = {} if ignore_encodings else dict(graph.given)
+    return found if overrides is None else found | read_given(graph, overrides)
 
 
 def read_given(graph: Graph, path: str | os.PathLike[str]) -> dict[str, Given]:
@@ -103,11 +230,11 @@ def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:
         raise UsageError(f"the quantizer has no choice '{wrong}'", hint=f"it has {known}") from error
 
 
-def prepared_for(graph: Graph, recipe: Recipe, backend: str) -> Graph:
-    """The float graph in the forms that the backend computes right in fixed point."""
+def prepared_for(graph: Graph, recipe: Recipe, backend: str, width: int = 0) -> Graph:
+    """The float graph in the forms that the backend computes right in fixed point, up to that width."""
     if backend != HTP:
         return graph
-    return prepare_fixed(legalise_htp(graph), max([recipe.act_bw, *recipe.widths.values()]))
+    return prepare_fixed(legalise_htp(graph), max([width, recipe.act_bw, *recipe.widths.values()]))
 
 
 def accepted(

@@ -14,7 +14,11 @@ from openqnn.ir import Graph, Node, Value
 from openqnn.ir.clone import clone_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import Builder, infer_outputs
+from openqnn.passes.constants import merge_constants
 from openqnn.passes.edit import alive, builder_at, supplant
+from openqnn.passes.explain import Explain
+from openqnn.passes.identity import remove_identities
+from openqnn.passes.precision import set_float_width
 
 FixedRule: TypeAlias = Callable[[Node, Builder, int], "Value | None"]
 
@@ -27,8 +31,7 @@ def matrix_layer(node: Node, b: Builder, width: int) -> Value | None:
         return None
     matrix = weight.data.reshape(weight.shape[-2:])
     data = matrix if node.flag("transpose_in1") else np.ascontiguousarray(matrix.T)
-    name = b.graph.unique(weight.name) if len(weight.users) > 1 else weight.name  # one that many steps share
-    turned = Value(name, weight.dtype, tuple(data.shape), data=data)
+    turned = b.graph.constant(weight.name, data, weight.dtype)
     x, bias = node.x(0), node.inputs[2] if node.has(2) else None
     if node.flag("transpose_in0"):
         x = b.transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
@@ -51,11 +54,25 @@ RULES: Final[dict[str, FixedRule]] = {"MatMul": matrix_layer, "ElementWiseNeuron
 
 def prepare_fixed(graph: Graph, width: int) -> Graph:
     """A graph that computes the same, ready to be quantized to activations of that width."""
-    made = clone_graph(graph)
+    made, log = clone_graph(graph), Explain()
+    set_float_width(made, 32)  # casts between widths of floats mean nothing once both are integers
+    remove_identities(made, log)
     for node in list(made.nodes):
         rule = RULES.get(node.op)
         new = rule(node, builder_at(made, node), width) if rule is not None and alive(node) else None
         if new is not None:
             supplant(made, node.out, new)
+    merge_constants(made, log)  # a weight that many steps share was turned for each
+    _keep_names(graph, made)
     verify(made, infer_outputs, after="prepare_fixed")
     return made
+
+
+def _keep_names(graph: Graph, made: Graph) -> None:
+    """A constant that took the place of another gets its name: overrides go by names."""
+    gone = {v.name for v in graph.constants()} - {v.name for v in made.constants()}
+    for value in made.constants():
+        stem = value.name.rpartition("_")[0]
+        if stem in gone:
+            value.name = stem
+            gone.remove(stem)
