@@ -152,6 +152,8 @@ class _Job:
         names = self.algorithms if algorithms is None else algorithms
         if self.samples:
             change_fixed(self.calibrated.graph, applied.graph, names, self.samples, self.given, self.threads)
+        if 16 in (recipe.float_bw, recipe.float_bias_bw):
+            set_float_width(applied.graph, recipe.float_bw, recipe.float_bias_bw)
         applied.graph.provenance = applied.provenance
         return applied.graph
 

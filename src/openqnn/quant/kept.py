@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from itertools import chain, islice
 from typing import Any
 
 from openqnn.ir import Array, Graph
@@ -51,3 +52,14 @@ def keeping(graph: Graph, source: Iterable[Mapping[str, Any]], most: int) -> Kep
     if isinstance(source, Sized):
         return CountedKept(graph, source, most, len(source))
     return Kept(graph, source, most)
+
+
+def peeked(
+    source: Iterable[Mapping[str, Any]], most: int
+) -> tuple[list[Mapping[str, Any]], Iterable[Mapping[str, Any]]]:
+    """The first samples, and what goes through all of them: a source of unknown length may give them once."""
+    if isinstance(source, Sized):
+        return list(islice(source, most)), source
+    rest = iter(source)
+    first = list(islice(rest, most))
+    return first, chain(first, rest)

@@ -21,6 +21,7 @@ from openqnn.quant.quantizer import Calibrated, apply_recipe
 from openqnn.quant.recipe import FLOAT, Recipe
 
 WIDE = 16
+SENSED = 8  # samples that sensitivities are found with: they only have to be in the right order
 Progress = Callable[[int, int], None]
 Score = Callable[[Graph], float]  # of a graph in fixed point: more is better
 
@@ -45,13 +46,17 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """The recipe that reaches the goal (or comes closest), what it took, and scores on the way."""
+    """The recipe that reaches the goal (or comes closest), what it took, and scores on the way.
+
+    `total` is what all nodes cost, in the measure of the units.
+    """
 
     recipe: Recipe
     promotions: tuple[Promotion, ...]
     before: float
     after: float
     reached: bool
+    total: int = 0
 
     @property
     def cost(self) -> int:
@@ -82,15 +87,16 @@ def find_widths(
     if before >= goal:
         return Mixed(recipe, (), before, before, reached=True)
     units = units_of(real, recipe, given)
-    shares = _sensitivities(calibrated, recipe, given, samples, units, progress)
+    shares = _sensitivities(calibrated, recipe, given, samples[:SENSED], units, progress)
     ranked = sorted(units, key=lambda u: shares[u], reverse=True)
     ladder = [(u, WIDE) for u in ranked] if recipe.act_bw < WIDE else []
     ladder += [(u, FLOAT) for u in ranked]
     found, after = _fewest(ladder, judge, goal)
-    total = sum(shares.values()) or 1.0
+    noise = sum(shares.values()) or 1.0
     last = dict(ladder[:found])
-    promotions = tuple(Promotion(u, width, shares[u] / total) for u, width in last.items())
-    return Mixed(_with(recipe, _widths(ladder[:found])), promotions, before, after, after >= goal)
+    promotions = tuple(Promotion(u, width, shares[u] / noise) for u, width in last.items())
+    total = sum(u.cost for u in units)
+    return Mixed(_with(recipe, _widths(ladder[:found])), promotions, before, after, after >= goal, total)
 
 
 def units_of(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> list[Unit]:

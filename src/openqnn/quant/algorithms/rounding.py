@@ -50,12 +50,15 @@ def round_weights(
     *,
     leave: Collection[str] = (),
     threads: int = 0,
+    biases_only: bool = False,
 ) -> list[str]:
     """Changes stored weights and biases of `fixed`, which was made from `real`; gives the layers' names.
 
     Weights to `leave` are those whose encodings somebody has given: they are rounded as that one expects.
+    With `biases_only` all weights stay, and bias correction is all that is done.
     """
-    layers = {n.name: n for n in fixed.nodes if is_tunable(n) and n.x(1).name not in leave}
+    fits = has_fixed_data if biases_only else is_tunable
+    layers = {n.name: n for n in fixed.nodes if fits(n) and n.x(1).name not in leave}
     origin = {n.name: n for n in real.nodes if n.name in layers and is_layer(n)}
     stops = [{n for n in g.nodes if n.name in origin} for g in (real, fixed)]
     plans = [steps_of(g, s.__contains__) for g, s in zip((real, fixed), stops, strict=True)]
@@ -67,7 +70,7 @@ def round_weights(
         for walk in walks:
             walk.run(step)
         for node in [n for n in stops[1] if plans[1][n] == step + 1]:
-            _tune(origin[node.name], node, *(w.known for w in walks))
+            _tune(origin[node.name], node, walks[0].known, walks[1].known, biases_only)
     return list(origin)
 
 
@@ -77,9 +80,14 @@ def sample_limit(graph: Graph) -> int:
     return max(FEWEST, min(MOST, MEMORY // (LIVE * max(widest, 1))))
 
 
+def has_fixed_data(node: Node) -> bool:
+    """A layer whose weight and data are in fixed point."""
+    return is_layer(node) and node.x(1).dtype.is_fixed and node.x(0).dtype.is_fixed
+
+
 def is_tunable(node: Node) -> bool:
     """A layer in fixed point whose weight nothing else reads, small enough for the equations."""
-    if not is_layer(node) or not node.x(1).dtype.is_fixed or not node.x(0).dtype.is_fixed:
+    if not has_fixed_data(node):
         return False
     alone = len(node.x(1).users) == 1 and all(o == 0 for o in _offsets(node.x(1)))
     return alone and Layer(node).inner <= MOST_INNER
@@ -90,13 +98,21 @@ def _offsets(value: Value) -> tuple[int, ...]:
 
 
 def _tune(
-    origin: Node, node: Node, real: Mapping[str, list[Array]], fixed: Mapping[str, list[Array]]
+    origin: Node,
+    node: Node,
+    real: Mapping[str, list[Array]],
+    fixed: Mapping[str, list[Array]],
+    biases_only: bool,
 ) -> None:
     layer = Layer(node)
-    seen = _products(layer, node.x(0), real[origin.x(0).name], fixed[node.x(0).name])
+    seen = _products(layer, node.x(0), real[origin.x(0).name], fixed[node.x(0).name], not biases_only)
     weight, before = node.x(1), origin.x(1).data
     assert before is not None and weight.encoding is not None
     target = layer.matrix(before.astype(np.float64))
+    if biases_only:
+        assert weight.data is not None
+        _correct_bias(origin, node, seen, target, layer.matrix(weight.encoding.dequantize(weight.data)))
+        return
     scales = layer.scales(weight.encoding)
     width = weight.encoding.bitwidth
     stored = rounded(target, seen, scales, (1 << (width - 1)) - 1)
@@ -104,7 +120,9 @@ def _tune(
     _correct_bias(origin, node, seen, target, stored * scales)
 
 
-def _products(layer: Layer, value: Value, real: list[Array], fixed: list[Array]) -> Products:
+def _products(
+    layer: Layer, value: Value, real: list[Array], fixed: list[Array], with_moments: bool
+) -> Products:
     per_sample = max(1, min(layer.positions, -(-ROWS // len(real))))
     chance = np.random.default_rng(0)
     parts: list[tuple[Floats, Floats]] = []
@@ -113,6 +131,8 @@ def _products(layer: Layer, value: Value, real: list[Array], fixed: list[Array])
         parts.append((layer.rows(a, places), layer.rows(_real(value, b), places)))
     x, y = (np.concatenate([p[i] for p in parts], axis=1) for i in (0, 1))
     means = [m.mean(axis=1, keepdims=True, dtype=np.float64) for m in (x, y)]
+    if not with_moments:
+        return Products(means[1], means[0], np.zeros((layer.groups, 0, 0)), y.shape[1])
     y -= means[1].astype(np.float32)
     moments = (y.transpose(0, 2, 1) @ y).astype(np.float64) / y.shape[1]
     return Products(means[1], means[0], moments, y.shape[1])
