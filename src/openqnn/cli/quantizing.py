@@ -72,6 +72,10 @@ def read_asked(arguments: Namespace, *, with_data: bool = False) -> Asked:
         raise UsageError("--float_fallback uses the encodings that --ignore_encodings leaves out: give one")
     if not asked.wanted and not with_data:
         _say_unused(asked)
+    if data.use_native_output_files:
+        warnings.warn(
+            "--use_native_output_files: no effect, a quantizer writes no results", OpenQnnWarning, stacklevel=2
+        )
     return asked
 
 

@@ -1,6 +1,7 @@
 """Input lists: which file goes into which input, one inference per line.
 
-    %out_a out_b                          tensors that are wanted besides the outputs (first line only)
+    #layer_a                              tensors that are wanted besides the outputs: a line with # and one
+    %out_a out_b                          with %, or either, before all others
     image:=a.raw state:=b.raw             by name
     a.raw b.raw                           in the order of the inputs
 
@@ -46,17 +47,17 @@ def read_input_list(path: str | os.PathLike[str]) -> InputList:
     except UnicodeDecodeError as e:
         raise InputError(f"input list {file} is not a text file") from e
     lines: list[InputLine] = []
-    outputs: tuple[str, ...] = ()
+    outputs: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if line.startswith(_MARKS):
-            if not lines and not outputs:
-                outputs = tuple(line.lstrip("#%").split())
+            if not lines:
+                outputs.setdefault(line[0], tuple(line.lstrip("#%").split()))
         elif line:
             lines.append(InputLine(number, _files(file, number, line)))
     if not lines:
         raise InputError(f"input list {file} names no files")
-    return InputList(file, tuple(lines), outputs)
+    return InputList(file, tuple(lines), tuple(name for names in outputs.values() for name in names))
 
 
 def _files(list_path: Path, number: int, line: str) -> tuple[tuple[str, Path], ...]:

@@ -62,7 +62,7 @@ class QuantizerData:
     )
     use_native_output_files: bool = option(
         False, "--use_native_output_files",
-        help="outputs named in the list are written in their own types instead of floats",
+        help="for scripts that have it: the quantizer writes no results",
     )  # fmt: skip
 
 
