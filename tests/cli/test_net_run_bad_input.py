@@ -136,12 +136,17 @@ def test_a_full_disk_is_a_word_and_no_result(mnist: Prepared) -> None:
     assert not (mnist.folder / "o").exists()
 
 
+# A test run that a shell put into the background has it ignored, and children inherit that.
+AS_IN_A_TERMINAL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+
+
 def running(case: Prepared) -> subprocess.Popen[str]:
     """qnn-net-run in a process of its own, in the middle of an hour of inferences."""
     argv = ["--dlc_path", case.dlc, "--backend", "cpu", "--input_list", case.list, "--duration", "3600",
             "--output_dir", case.folder / "out"]  # fmt: skip
     script = (
-        "import sys; from openqnn.cli.legacy import run_tool; sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
+        f"import sys; {AS_IN_A_TERMINAL}; from openqnn.cli.legacy import run_tool;"
+        "sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", script, *map(str, argv)],
@@ -170,7 +175,11 @@ def test_an_interrupt_ends_it_all(mnist: Prepared) -> None:
     child = running(mnist)
     assert len(in_session(child.pid)) == 2
     os.killpg(child.pid, signal.SIGINT)
-    _, said = child.communicate(timeout=30)
+    try:
+        _, said = child.communicate(timeout=60)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == 130
     assert said.strip().splitlines()[-1] == "error: interrupted"
     assert "Traceback" not in said
