@@ -102,8 +102,10 @@ def test_no_room_for_what_is_printed() -> None:
     assert err == "error: output: No space left on device\n"
 
 
+# A test run that a shell put into the background has interrupts ignored, and children inherit that.
 WAIT = """
-import importlib, time
+import importlib, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 module = importlib.import_module("{module}")
 inner = module.{function}
 def waits(*arguments, **settings):
