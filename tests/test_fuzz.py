@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tool import environment
+from tests.fuzz.mutate import FIRST_QUANTIZED
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds for one model: it takes a fraction of one, also on a busy machine
@@ -77,6 +78,14 @@ def assert_survives(seeds: range) -> None:
 @pytest.mark.parametrize("chunk", range(8))
 def test_damaged_models(chunk: int) -> None:
     assert_survives(range(chunk * CHUNK, (chunk + 1) * CHUNK))
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(n * CHUNK, marks=[pytest.mark.slow] * (n > 0)) for n in range(8)]
+)
+def test_damaged_quantized_models(first: int) -> None:
+    start = FIRST_QUANTIZED + first
+    assert_survives(range(start, start + CHUNK))
 
 
 @pytest.mark.slow

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper, version_converter
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 
 from openqnn.frontends.onnx.wire import split_model
 from tests.models.fetch import model_path, static_shapes
 
 MODELS = {"mnist_conv": 6, "silero_seq": 2, "magika": 2, "ppocr_cls": 1, "mtcnn_onet": 2}  # id: how often
+QUANTIZED = {"mnist_conv+QDQ": 2, "mnist_conv+QOperator": 1}  # a model as ONNX Runtime quantizes it
+FIRST_QUANTIZED = 1_000_000  # seeds from here on damage these
 INTEGERS = [
     0,
     1,
@@ -44,19 +50,46 @@ def source(model: str) -> bytes:
 @cache
 def static(model: str) -> bytes:
     """The same with the input shapes written in, so that damage is not always met by 'dynamic dimensions'."""
+    model, _, form = model.partition("+")
     proto = onnx.ModelProto.FromString(source(model))
     for info in proto.graph.input:
         for dim, size in zip(
             info.type.tensor_type.shape.dim, static_shapes(model).get(info.name, ()), strict=False
         ):
             dim.dim_value = size
-    return proto.SerializeToString()
+    return _quantized(proto, form) if form else proto.SerializeToString()
+
+
+class _Noise(CalibrationDataReader):
+    """One sample for the quantizer: its ranges need not be good."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        weights = {t.name for t in proto.graph.initializer}
+        shapes = {
+            i.name: [d.dim_value for d in i.type.tensor_type.shape.dim]
+            for i in proto.graph.input
+            if i.name not in weights
+        }
+        rng = np.random.default_rng(0)
+        self.samples = iter([{n: rng.normal(size=s).astype(np.float32) for n, s in shapes.items()}])
+
+    def get_next(self) -> Any:
+        return next(self.samples, None)
+
+
+def _quantized(proto: onnx.ModelProto, form: str) -> bytes:
+    newer = version_converter.convert_version(proto, 13)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        quantize_static(newer, path, _Noise(newer), quant_format=QuantFormat[form])
+        return path.read_bytes()
 
 
 def mutated(seed: int) -> tuple[str, bytes]:
     """What was done, and the damaged file."""
     rng = random.Random(seed)
-    model = rng.choices(list(MODELS), list(MODELS.values()))[0]
+    models = MODELS if seed < FIRST_QUANTIZED else QUANTIZED
+    model = rng.choices(list(models), list(models.values()))[0]
     content = static(model)
     if seed % 3 == 0:
         kind, damaged = _bytes(rng, model, content)

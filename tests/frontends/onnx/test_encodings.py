@@ -13,7 +13,8 @@ import pytest
 from onnx import NodeProto
 
 import openqnn
-from openqnn.ir import Encoding, Given, Graph
+from openqnn.errors import ModelError, UnsupportedError
+from openqnn.ir import DType, Encoding, Given, Graph
 from openqnn.passes import Explain
 from tests.frontends.onnx.against_ort import model_of, node, ops, rand, typed
 
@@ -261,3 +262,41 @@ def test_fewer_steps_than_the_bits_have() -> None:
     assert weight.data is not None
     stored = given(graph, "w").quantize(weight.data, signed=True)
     np.testing.assert_array_equal(stored, np.clip(np.rint(w / np.float32(0.1)), -8, 7).transpose(2, 3, 1, 0))
+
+
+BROKEN = {
+    "DequantizeLinear": ([node("DequantizeLinear", "x")], "1 inputs given, 2 to 3 expected"),
+    "QuantizeLinear": ([node("QuantizeLinear", "", "q"), *pair("x", "d")], "0 inputs given"),
+    "Concat": ([*pair("x", "d"), node("Concat", "", axis=0)], "Concat"),
+    "Cast": ([*pair("x", "d"), node("Cast", "s", "c"), node("Mul", "d c")], "attribute 'to' is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_node_that_lacks_something_is_named(nodes: list[NodeProto], words: str) -> None:
+    with pytest.raises(UnsupportedError, match=words):
+        openqnn.convert(model_of(nodes, X, STEP, 21))
+
+
+def test_an_empty_attribute_of_an_op_on_integers_is_named() -> None:
+    conv = node("QLinearConv", "q s z q s z s z", "c")
+    conv.attribute.add(name="strides", type=onnx.AttributeProto.INTS)  # the helper makes no empty ones
+    nodes = [node("QuantizeLinear", "x s z", "q"), conv, node("DequantizeLinear", "c s z")]
+    with pytest.raises(UnsupportedError, match="strides"):
+        openqnn.convert(model_of(nodes, X, STEP, 21))
+
+
+def test_a_constant_that_does_not_fit_its_shape_is_named() -> None:
+    value = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[2], raw_data=b"1234")
+    nodes = [*pair("x", "d"), node("Constant", "", "c", value=value), node("Mul", "d c")]
+    with pytest.raises(ModelError, match=r"tensor 'w' .* does not fit its data"):
+        openqnn.convert(model_of(nodes, X, STEP, 21))
+
+
+def test_scales_of_64_bits() -> None:
+    """ONNX has none, but says so only where a model is checked."""
+    step = {"s": np.float64(0.05), "z": np.uint8(128)}
+    graph = openqnn.convert(
+        model_of([node("Cast", "x", "q", to=2), node("DequantizeLinear", "q s z")], X, step, 21)
+    )
+    assert [v.dtype for v in graph.outputs] == [DType.FLOAT_32]

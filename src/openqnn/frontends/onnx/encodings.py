@@ -26,6 +26,7 @@ from openqnn.frontends.onnx.importer import ordered
 from openqnn.frontends.onnx.qoperator import (
     DEQUANTIZE,
     QUANTIZE,
+    QUANTIZED_OPS,
     constants_of,
     is_quantized_model,
     plain_nodes,
@@ -43,11 +44,13 @@ POSITIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus
 KEEP_SIGN = MOVES_ALL | MOVES_FIRST | {"Add", "AveragePool", "GlobalAveragePool", "Mul", "ReduceMean", "Sum"}
 SIX = 6.0  # the upper end of Relu6
 CLIP = "Clip"  # of integers: a quantizer that uses less than all bits has it between the two nodes
+_READ = QUANTIZED_OPS | MOVES_ALL | MOVES_FIRST | {CLIP}  # an input at least
 
 
 def take_encodings(model: OnnxModel) -> OnnxModel:
     """The model in floating point with the encodings that it held; the same model when it held none."""
-    if not is_quantized_model(model.graph.node):
+    nodes = model.graph.node
+    if not is_quantized_model(nodes) or not all(map(_is_whole, nodes)):
         return model
     arrays = dict(model.arrays)
     work = _Taking(model, plain_nodes(ordered(model.graph), arrays), arrays)
@@ -61,6 +64,12 @@ def take_encodings(model: OnnxModel) -> OnnxModel:
     graph.value_info.extend(v for v in model.graph.value_info if v.name not in work.gone)
     graph.node.extend(work.nodes)
     return OnnxModel(proto, model.path, work.arrays, work.taken)
+
+
+def _is_whole(node: onnx.NodeProto) -> bool:
+    """Whether it has what this module reads of a node; the translator names one that has not."""
+    needed = 2 if node.op_type in (QUANTIZE, DEQUANTIZE) else int(node.op_type in _READ)
+    return len(node.input) >= needed and len(node.output) > 0 and bool(node.output[0] or not needed)
 
 
 # -- what one node says --------------------------------------------------------------------------------------
@@ -135,7 +144,7 @@ class _Taking:
 
     def __init__(self, model: OnnxModel, nodes: list[onnx.NodeProto], arrays: dict[str, Array]) -> None:
         self.source, self.arrays = nodes, arrays
-        self.constants = constants_of(nodes, arrays)
+        self.constants = constants_of(nodes, arrays, model.tensor)
         self.inputs = {i.name for i in model.graph.input}
         self.outputs = [o.name for o in model.graph.output]
         self.inner = {name for n in nodes for name in read_by(n)[len([i for i in n.input if i]) :]}

@@ -5,17 +5,19 @@ So there is one form of quantized model behind this module: nodes between Quanti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import AttributeProto, helper
 
 from openqnn.frontends.onnx.registry import MICROSOFT
 from openqnn.ir import Array
 
+Reader = Callable[[onnx.TensorProto], Array]
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_VALUES = (AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.STRING)
 _OWN = ("channels_last", "opset")  # attributes that the plain op does not have
 
 
@@ -50,7 +52,8 @@ def plain_nodes(nodes: Sequence[onnx.NodeProto], arrays: dict[str, Array]) -> li
     """The nodes with such ops spelled out where their scales are known. New constants go into `arrays`."""
     found: list[onnx.NodeProto] = []
     for node in nodes:
-        found += _Spelling(node, arrays).nodes() or [node]
+        spelled = _Spelling(node, arrays).nodes() if node.op_type in QUANTIZED_OPS else []
+        found += spelled or [node]
     return found
 
 
@@ -60,9 +63,7 @@ class _Spelling:
     def __init__(self, node: onnx.NodeProto, arrays: dict[str, Array]) -> None:
         self.node, self.arrays = node, arrays
         self.inputs = list(node.input)
-        self.attributes = {
-            a.name: helper.get_attribute_value(a) for a in node.attribute if not a.HasField("g")
-        }
+        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.type in _VALUES}
 
     def nodes(self) -> list[onnx.NodeProto]:
         """Nothing for other ops, for scales that are computed, and for images that are channel-last."""
@@ -97,9 +98,10 @@ class _Spelling:
             yield self._linear(
                 DEQUANTIZE, [self._input(row.bias), self._bias_scale(), ""], operands[row.bias], 0
             )
-        kept = {k: v for k, v in self.attributes.items() if k not in _OWN}
         inputs = [operands[i] for i in sorted(operands)]
-        yield helper.make_node(row.op, inputs, [f"{out}.real"], self.node.name, **kept)
+        plain = helper.make_node(row.op, inputs, [f"{out}.real"], self.node.name)
+        plain.attribute.extend(a for a in self.node.attribute if a.name not in _OWN)
+        yield plain
         coded = [f"{out}.real", self._input(row.result), self._input(row.result + 1)]
         yield self._linear(QUANTIZE, coded, out, 1)
 
@@ -138,18 +140,20 @@ def is_quantized_model(nodes: Sequence[onnx.NodeProto]) -> bool:
     return any(node.op_type in QUANTIZED_OPS for node in nodes)
 
 
-def constants_of(nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array]) -> dict[str, Array]:
+def constants_of(
+    nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array], read: Reader
+) -> dict[str, Array]:
     """What is known by name: weights, and what Constant nodes hold, also behind a Cast or an Identity."""
     known = dict(arrays)
     for node in nodes:
         found: Array | None = None
         given = known.get(node.input[0]) if len(node.input) == 1 else None
         if node.op_type == "Constant":
-            found = _constant(node)
+            found = _constant(node, read)
         elif node.op_type == "Identity" and given is not None:
             found = given
         elif node.op_type == "Cast" and given is not None and given.size <= _SMALL:
-            found = given.astype(helper.tensor_dtype_to_np_dtype(node.attribute[0].i))
+            found = _cast(node, given)
         if found is not None:
             known[node.output[0]] = found
     return known
@@ -158,10 +162,19 @@ def constants_of(nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array]) -
 _SMALL = 1 << 16  # elements; scales and zero points are not larger
 
 
-def _constant(node: onnx.NodeProto) -> Array | None:
+def _constant(node: onnx.NodeProto, read: Reader) -> Array | None:
     for attribute in node.attribute:
-        if attribute.name == "value" and attribute.t.data_location != onnx.TensorProto.EXTERNAL:
-            return onnx.numpy_helper.to_array(attribute.t)
-        if attribute.name in ("value_float", "value_floats"):
+        held = (attribute.name, attribute.type)
+        if held == ("value", AttributeProto.TENSOR):
+            return read(attribute.t)
+        if held in (("value_float", AttributeProto.FLOAT), ("value_floats", AttributeProto.FLOATS)):
             return np.asarray(helper.get_attribute_value(attribute), np.float32)
     return None
+
+
+def _cast(node: onnx.NodeProto, given: Array) -> Array | None:
+    to = next((a.i for a in node.attribute if a.name == "to"), 0)
+    try:
+        return given.astype(helper.tensor_dtype_to_np_dtype(to))
+    except (KeyError, ValueError):  # no such type, or no such numbers: the translator says so
+        return None

@@ -12,7 +12,7 @@ import numpy as np
 
 from openqnn.frontends.onnx.compose import as_float
 from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation, onnx_dtype
+from openqnn.frontends.onnx.translation import Translation, narrow_type, onnx_dtype
 from openqnn.ir import DType, Encoding, Value
 
 FIXED = {
@@ -69,7 +69,7 @@ def dequantized(t: Translation, x: Value, scale: Value, zero: Value | None, axis
         t.refuse(f"zero points {list(zero.shape)} do not fit scales {list(scale.shape)}")
     encoding = _encoding(x.dtype, scale, zero, axis)
     if encoding is not None and (encoding.axis is None or len(encoding.scale) == x.shape[axis]):
-        return t.dequantize(_stored(t, x, encoding), scale.dtype)
+        return t.dequantize(_stored(t, x, encoding), narrow_type(scale.dtype))
     real = t.cast(x, DType.FLOAT_32)
     if zero is not None:
         real = t.sub(real, _lined_up(t, t.cast(zero, DType.FLOAT_32), x, axis))
