@@ -137,6 +137,14 @@ def test_a_constant_along_other_axes_stays() -> None:
     )
 
 
+def test_a_constant_of_another_type_stays() -> None:
+    """No backend runs the graph, and the message about it is theirs."""
+    lines = f"input %x: float32[1,4,4,2]\n{LAYERS['conv']}\nconst %s: bool[1] = [true]\n"
+    graph = graph_of(f"{lines}%y: float32[1,4,4,4] = ElementWiseSubtract(%c, %s)\noutput %y", DATA)
+    fold_affine(graph, Explain())
+    assert [n.op for n in graph.nodes] == ["Conv2d", "ElementWiseSubtract"]
+
+
 # -- pads ------------------------------------------------------------------------------------------------
 
 PAD = "input %x: float32[1,4,4,2]\n%p: float32[1,5,6,2] = Pad(%x) scheme={scheme} pad_amount={rows} pad_constant_value={value}\n"  # noqa: E501

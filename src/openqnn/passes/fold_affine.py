@@ -31,7 +31,7 @@ class Affine:
 def _vector(m: Match) -> Array | None:
     """The constant beside the data, as one number per channel."""
     x = m["x"]
-    fits = x.rank and x.data is None and x.shape == m.root.out.shape
+    fits = x.rank and x.data is None and x.shape == m.root.out.shape and m["c"].dtype is x.dtype
     return vector_along(m["c"], x.shape, x.rank - 1) if fits else None
 
 

@@ -146,3 +146,11 @@ def test_integer_convolutions(signed: bool) -> None:
         **scales,
     }
     same(node("QLinearConv", "x xs xz w ws wz ys yz b"), {"x": x}, constants, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "NOTSET"])
+@pytest.mark.parametrize("attribute", ["strides", "dilations"])
+def test_numbers_that_no_parameter_holds_are_refused(attribute: str, auto_pad: str) -> None:
+    conv = node("Conv", "x w", **{attribute: [1, (1 << 63) - 1], "auto_pad": auto_pad})
+    with pytest.raises(UnsupportedError, match="dilations or pads are larger than 2147483647"):
+        import_onnx(model_of(conv, {"x": rand(1, 2, 8, 8)}, {"w": rand(3, 2, 3, 3)}, 20))

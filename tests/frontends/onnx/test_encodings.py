@@ -293,6 +293,20 @@ def test_a_constant_that_does_not_fit_its_shape_is_named() -> None:
         openqnn.convert(model_of(nodes, X, STEP, 21))
 
 
+@pytest.mark.parametrize("op", ["QuantizeLinear", "Clip"])
+def test_steps_that_do_not_fit_a_constant_are_named(op: str) -> None:
+    constants = {
+        **STEP,
+        "w": rand(4, 5).astype(np.uint8 if op == "Clip" else np.float32),
+        "two": np.ones(2, np.float32),
+    }
+    if op == "Clip":
+        constants["two"] = constants["two"].astype(np.uint8)
+    nodes = [*pair("x", "d"), node(op, "w two", "v"), node("DequantizeLinear", "v s z")]
+    with pytest.raises(UnsupportedError, match=op):
+        openqnn.convert(model_of(nodes, X, constants, 21))
+
+
 def test_scales_of_64_bits() -> None:
     """ONNX has none, but says so only where a model is checked."""
     step = {"s": np.float64(0.05), "z": np.uint8(128)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -19,12 +20,24 @@ from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import DType, Value
 
+LARGEST = (1 << 31) - 1  # QNN's parameters have 32 bits
+
 
 def spatial_pads(
     t: Translation, auto_pad: str, pads: Sequence[int] | None, sizes: Sequence[int], kernel: Sequence[int],
     strides: Sequence[int], dilations: Sequence[int],
 ) -> list[list[int]]:  # fmt: skip
     """Rows (before, after) per spatial axis, with auto_pad worked out."""
+    rows = _pad_rows(t, auto_pad, pads, sizes, kernel, strides, dilations)
+    if max(chain(strides, dilations, *rows), default=0) > LARGEST:
+        t.refuse(f"strides, dilations or pads are larger than {LARGEST}")
+    return rows
+
+
+def _pad_rows(
+    t: Translation, auto_pad: str, pads: Sequence[int] | None, sizes: Sequence[int], kernel: Sequence[int],
+    strides: Sequence[int], dilations: Sequence[int],
+) -> list[list[int]]:  # fmt: skip
     dims = len(kernel)
     if auto_pad in ("NOTSET", ""):
         flat = list(pads) if pads else [0] * (2 * dims)

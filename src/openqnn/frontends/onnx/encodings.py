@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -165,7 +166,8 @@ class _Taking:
 
     def run(self) -> None:
         for node in self.source:
-            self._learn_constant(node)
+            with suppress(ValueError):  # scales or limits that do not fit the data: the translator says so
+                self._learn_constant(node)
         for node in self.source:
             self._learn(node)
         for node in reversed(self.source):
