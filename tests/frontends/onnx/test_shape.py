@@ -52,6 +52,16 @@ RIGHT = {
     "wide constants": "(int64[3] x) => (int64[3] y) <int64[3] c = {1, -7, 2147483647}> { y = Max(x, c) }",
 }  # fmt: skip
 REFUSED = {
+    "a constant that no memory holds": (
+        """(float[1] x) => (float[a,b] y) <int64[2] s = {1099511627776, 1099511627776}>
+        { c = ConstantOfShape(s)  y = Add(x, c) }""",
+        "too large for a constant",
+    ),
+    "an empty constant with a dimension that none has": (
+        """(float[1] x) => (float[a,b] y) <int64[2] s = {0, 9223372036854775807}>
+        { c = ConstantOfShape(s)  y = Add(x, c) }""",
+        "too large for a constant",
+    ),
     "shape at run time": ("""(float[6] x, int64[2] s) => (float[a,b] y)
         { y = Reshape(x, s) }""", "computed at run time"),
     "wrong size": ("""(float[6] x) => (float[a,b] y) <int64[2] s = {4, 2}>

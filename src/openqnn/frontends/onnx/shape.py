@@ -73,12 +73,17 @@ def _dense(t: Translation, sparse: Any) -> Array:
     return dense
 
 
+MAX_ELEMENTS = 1 << 31  # of a constant that the model only describes
+
+
 @translates("ConstantOfShape")
 def constant_of_shape(t: Translation, shape: Value, *, value: Array | None = None) -> Value:
     fill = np.zeros(1, np.float32) if value is None else value
     dims = wanted_shape(t, shape, "the shape")
     if fill.size != 1 or min(dims, default=0) < 0:
         t.refuse(f"{fill.size} values cannot fill the shape {list(dims)}")
+    if prod(max(d, 1) for d in dims) > MAX_ELEMENTS:
+        t.refuse(f"the shape {list(dims)} is too large for a constant")
     return t.constant(np.broadcast_to(fill.reshape(()), dims))
 
 
