@@ -71,8 +71,8 @@ def _large() -> list[Case]:
 OTHERWISE: dict[str, tuple[int, ...]] = {
     "TransposeConv3d": (8,),
     "TransposeConv3d-unequal_pads": WIDTHS,
-    "NonMaxSuppression": (16,),
-    "NonMaxSuppression-batches": (16,),
+    "NonMaxSuppression": WIDTHS,  # on HTP it crashes, or differs from run to run
+    "NonMaxSuppression-batches": WIDTHS,
     "ElementWiseLog": (16,),
     "ElementWiseUnary-log": (16,),
     "ScatterElements": WIDTHS,
