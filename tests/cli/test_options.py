@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,11 @@ def test_wrong_usage(argv: list[str], words: str) -> None:
     assert_refused(openqnn(*argv), words, code=2)
 
 
+def words_of(text: str) -> str:
+    """Without what Python 3.13 does otherwise: columns, and "-o, --out FILE" for "-o FILE, --out FILE"."""
+    return re.sub(r"(?<!\S)(-\S+) [^\s,]+, (?=-)", r"\1, ", " ".join(text.split()))
+
+
 @pytest.mark.parametrize("command", ["", *(c.name for c in COMMANDS)])
 def test_help_is_as_recorded(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`help/` is the record; delete a file and run the test to write it anew, then read the change."""
@@ -85,9 +92,11 @@ def test_help_is_as_recorded(command: str, monkeypatch: pytest.MonkeyPatch) -> N
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(result.out, encoding="utf-8")
         pytest.fail(f"{golden.name} was written: read it and run again")
-    # Python 3.13 writes "-o, --output FILE" where older ones repeat the metavar: "-o FILE, --output FILE".
-    found = result.out.replace("-o, --output FILE", "-o FILE, --output FILE")
-    assert found == golden.read_text(encoding="utf-8")
+    recorded = golden.read_text(encoding="utf-8")
+    if sys.version_info >= (3, 13):
+        assert words_of(result.out) == words_of(recorded)
+    else:
+        assert result.out == recorded
 
 
 def test_version() -> None:
