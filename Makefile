@@ -21,7 +21,7 @@ test: $(STAMP) models providers ## Run the tests (ARGS="tests/ops -x" to choose,
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 slow: $(STAMP) models providers ## Run the long sweeps that `make test` leaves out
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --maxschedchunk=1 -m slow -v --durations=15 $(ARGS)
 
 check: $(STAMP) ## Lint, formatting, types and import layers
 	$(BIN)/ruff check .

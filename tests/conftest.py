@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Examples of property tests create ONNX Runtime sessions: a time limit per example would only be noise.
 settings.register_profile("openqnn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("openqnn")
+
+HANGS = 1800  # seconds: the longest test takes a few minutes, on a busy machine several times as much
+GRACE = 60  # seconds more for a test that sits in a library, where no Python runs
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test that hangs fails, and the others go on; without this nothing would say which one it is."""
+
+    def give_up(*_: object) -> None:
+        pytest.fail(f"{item.nodeid} has not ended after {HANGS} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(HANGS)
+    faulthandler.dump_traceback_later(HANGS + GRACE, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
