@@ -33,8 +33,8 @@ from openqnn.quant.algorithms import (
 from openqnn.quant.algorithms.mixed import WIDE, Mixed, Score, find_widths, worst_sqnr
 from openqnn.quant.algorithms.rounding import sample_limit
 from openqnn.quant.apply import Applied
-from openqnn.quant.data import samples_of
-from openqnn.quant.kept import keeping, peeked
+from openqnn.quant.data import Samples, samples_of
+from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.overrides import read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
@@ -85,6 +85,7 @@ def quantize(
     backend: str = HTP,
     soc: str | int | None = None,
     progress: Progress | None = None,
+    searching: Progress | None = None,
     outcome: Callable[[Outcome], None] | None = None,
     threads: int = 0,
     **choices: Any,
@@ -117,21 +118,27 @@ def quantize(
     origin = prepared_for(opened, chosen, backend, WIDE if goal else 0)
     if float_fallback:
         chosen, known = float_where_unknown(origin, chosen, known)
-    samples, first = None if data is None else samples_of(origin, data, native=native), None
-    limit = sample_limit(origin)
-    if samples is not None and wants_samples_before(algorithms):
-        first, samples = peeked(samples, limit)
-    real, said = change_real(origin, algorithms, first, known, threads)
-    kept = None if samples is None else keeping(real, samples, limit)
+    samples = None if data is None else samples_of(origin, data, native=native)
+    real, said, kept = _changed(origin, algorithms, samples, known, threads)
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
-    held = [] if kept is None else kept.samples
-    job = _Job(calibrated, origin, known, held, algorithms, backend, soc, threads)
+    job = _Job(calibrated, origin, known, kept.samples if kept else [], algorithms, backend, soc, threads)
     made, mixed = job.finish(chosen), None
     if goal is not None:
-        made, mixed = job.reach(goal, made, chosen)
+        made, mixed = job.reach(goal, made, chosen, searching)
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
+
+
+def _changed(
+    origin: Graph, names: Sequence[str], samples: Samples | None, given: Mapping[str, Given], threads: int
+) -> tuple[Graph, list[str], Kept | None]:
+    """What algorithms make of the graph in floating point, what they did, and the samples to come."""
+    if samples is None:
+        return *change_real(origin, names, None, given, threads), None
+    limit = sample_limit(origin)
+    first, rest = peeked(samples, limit) if wants_samples_before(names) else ([], samples)
+    return *change_real(origin, names, first, given, threads), keeping(origin, rest, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,33 +154,31 @@ class _Job:
     soc: str | int | None
     threads: int
 
-    def finish(self, recipe: Recipe, algorithms: Sequence[str] | None = None) -> Graph:
+    def finish(self, recipe: Recipe) -> Graph:
         applied = accepted(self.calibrated, recipe, self.given, self.backend, self.soc)
-        names = self.algorithms if algorithms is None else algorithms
         if self.samples:
-            change_fixed(self.calibrated.graph, applied.graph, names, self.samples, self.given, self.threads)
+            change_fixed(
+                self.calibrated.graph, applied.graph, self.algorithms, self.samples, self.given, self.threads
+            )
         if 16 in (recipe.float_bw, recipe.float_bias_bw):
             set_float_width(applied.graph, recipe.float_bw, recipe.float_bias_bw)
         applied.graph.provenance = applied.provenance
         return applied.graph
 
-    def reach(self, goal: Goal, plain: Graph, recipe: Recipe) -> tuple[Graph, Mixed]:
-        """The graph that reaches a goal with the fewest exceptions, or comes closest.
-
-        The search looks at graphs that no algorithm has touched, which takes much less time: what it finds is
-        judged once more with them, and without them where they do not help.
-        """
+    def reach(
+        self, goal: Goal, plain: Graph, recipe: Recipe, searching: Progress | None
+    ) -> tuple[Graph, Mixed]:
+        """The graph that reaches a goal with the fewest exceptions, or comes closest."""
         rate = self._rate(goal)
         before = rate(plain)
         if before >= goal.least:
             return plain, Mixed(recipe, (), before, before, reached=True)
-        found = find_widths(self.calibrated, recipe, self.given, self.samples, goal.least, rate)
-        made = self.finish(found.recipe)
-        after = rate(made)
-        if after < goal.least and self.algorithms:
-            other = self.finish(found.recipe, ())
-            made, after = max((made, after), (other, rate(other)), key=lambda pair: pair[1])
-        return made, replace(found, before=before, after=after, reached=after >= goal.least)
+        with warnings.catch_warnings():  # what concerns the result is said when that is made
+            warnings.simplefilter("ignore", OpenQnnWarning)
+            found = find_widths(
+                self.calibrated, recipe, self.given, self.samples, goal.least, rate, self.finish, searching
+            )
+        return self.finish(found.recipe), found
 
     def _rate(self, goal: Goal) -> Score:
         if goal.metric is None:

@@ -23,6 +23,7 @@ from openqnn.options.quantizer import (
     QuantizerChoices,
     QuantizerData,
     QuantizerEncodings,
+    QuantizeTarget,
 )
 from openqnn.options.source import SourceOptions
 
@@ -187,7 +188,7 @@ COMMANDS = (
     Command(
         "quantize",
         "Quantize a model: a graph in fixed point, and what that costs.",
-        (SourceOptions, QuantizeOutput, QuantizerData, QuantizerChoices, QuantizerEncodings),
+        (SourceOptions, QuantizeOutput, QuantizeTarget, QuantizerData, QuantizerChoices, QuantizerEncodings),
         run_quantize,
     ),
     Command(

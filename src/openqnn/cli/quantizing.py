@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.metric_script import read_metric
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.dlc_metadata import COMMAND
 from openqnn.options.field import options_of, read_options
@@ -20,12 +21,15 @@ from openqnn.options.quantizer import (
     QuantizerChoices,
     QuantizerData,
     QuantizerEncodings,
+    QuantizeTarget,
 )
 from openqnn.quant.recipe import Method, Recipe, Scheme
 
 if TYPE_CHECKING:
     from openqnn.formats.custom_io import IoEntry
     from openqnn.ir import Given, Graph
+    from openqnn.quant.algorithms.mixed import Mixed
+    from openqnn.quantization import Outcome
 
 COMPARED = 8  # samples that a report is made from
 ENCODINGS_VERSION = "0.6.1"  # the newest that every version of QNN's converters reads
@@ -74,7 +78,9 @@ def read_asked(arguments: Namespace, *, with_data: bool = False) -> Asked:
         _say_unused(asked)
     if data.use_native_output_files:
         warnings.warn(
-            "--use_native_output_files: no effect, a quantizer writes no results", OpenQnnWarning, stacklevel=2
+            "--use_native_output_files: no effect, a quantizer writes no results",
+            OpenQnnWarning,
+            stacklevel=2,
         )
     return asked
 
@@ -137,14 +143,18 @@ def _scheme(usual: Scheme, quantizer: str | None, calibration: str | None, schem
 
 def quantized(
     graph: Graph, asked: Asked, usual: Recipe, *, float_bw: int = 32, float_bias_bw: int | None = None,
-    extra: Mapping[str, Given] | None = None, quiet: bool = False,
+    extra: Mapping[str, Given] | None = None, quiet: bool = False, algorithms: Sequence[str] = (),
+    target: QuantizeTarget | None = None, outcome: Callable[[Outcome], None] | None = None,
 ) -> Graph:  # fmt: skip
-    """The graph in fixed point as the options ask for it."""
+    """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
     from openqnn.cli.progress import Stages
     from openqnn.quantization import quantize
 
+    goal = target or QuantizeTarget()
+    metric = read_metric(goal.target_metric) if goal.target_metric else None
+    found: list[Outcome] = []
     with Stages(quiet=quiet) as stages:
-        return quantize(
+        made = quantize(
             graph,
             asked.data.input_list or None,
             recipe=recipe_for(asked.choices, usual, float_bw, float_bias_bw),
@@ -152,10 +162,19 @@ def quantized(
             ignore_encodings=asked.encodings.ignore_encodings,
             given=extra,
             float_fallback=asked.encodings.float_fallback,
-            algorithms=asked.choices.algorithms,
+            algorithms=asked.choices.algorithms or algorithms,
+            target_sqnr=goal.target_sqnr,
+            target_metric=metric,
             native=asked.native,
             progress=lambda done, total: stages.update("calibrate", done, total or 0),
+            searching=lambda done, total: stages.update("search", done, total or 0),
+            outcome=found.append,
         )
+    for line in () if quiet else found[0].said:
+        print(line, file=sys.stderr)
+    if outcome is not None:
+        outcome(found[0])
+    return made
 
 
 # -- openqnn quantize ----------------------------------------------------------------------------------------
@@ -169,6 +188,7 @@ def run_quantize(
 ) -> int:
     """Quantizes, writes, and tells what it cost."""
     from openqnn.pipeline import open_graph
+    from openqnn.quantization import DEFAULT_ALGORITHMS
 
     output, asked = read_options(arguments, QuantizeOutput), read_asked(arguments, with_data=True)
     source = Path(arguments.model)
@@ -178,34 +198,60 @@ def run_quantize(
         raise UsageError("there is nothing to quantize with", hint="--data PATH, or --float_fallback")
     target = Path(output.output or f"{source.stem}.quantized.oqnn")
     check(target, source, output.overwrite)
-    graph = open_graph(source, **settings)
-    made = quantized(graph, asked, Recipe(), quiet=output.quiet)
+    goal = read_options(arguments, QuantizeTarget)
+    found: list[Outcome] = []
+    made = quantized(
+        open_graph(source, **settings), asked, Recipe(), quiet=output.quiet,
+        algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append,
+    )  # fmt: skip
     write(made, target)
     if asked.encodings.dump_encoding_json:
         write_encodings(made, target)
     if not output.quiet:
         print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
     if asked.data.input_list and not output.no_report and (output.report or not output.quiet):
-        _compare(graph, made, asked, output)
-    return 0
+        _compare(found[0], made, asked, output)
+    return _reached(found[0].mixed, target, output.quiet)
 
 
-def _compare(graph: Graph, made: Graph, asked: Asked, output: QuantizeOutput) -> None:
+def _reached(mixed: Mixed | None, target: Path, quiet: bool) -> int:
+    """Says what it took to reach a target; where that cannot be, the best that there is was written."""
+    from openqnn.cli.report_quantization import print_mixed
+
+    if mixed is None:
+        return 0
+    if not quiet:
+        print_mixed(mixed)
+    if mixed.reached:
+        return 0
+    print(
+        f"error: the target is not reached, whatever computes in floating point: {target} has the best that"
+        f" was found, {mixed.after:.4g}",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) -> None:
     from openqnn.analysis.quant_page import quant_page
-    from openqnn.analysis.quant_report import quant_report
+    from openqnn.analysis.quant_report import OutputReport, quant_report
     from openqnn.cli.report_quantization import print_quantization
     from openqnn.formats.files import replacing
     from openqnn.quant.data import samples_of
-    from openqnn.quantization import HTP, prepared_for
+    from openqnn.quant.noise import output_noise
 
-    real = prepared_for(graph, recipe_for(asked.choices, Recipe(), 32, None), HTP)
-    samples = islice(samples_of(real, asked.data.input_list, native=asked.native), COMPARED)
-    found = quant_report(real, made, samples)
+    samples = list(islice(samples_of(found.origin, asked.data.input_list, native=asked.native), COMPARED))
+    report = quant_report(found.real, made, samples)
+    if found.real is not found.origin:  # tensors inside may be scaled, but outputs are what they always were
+        noise = output_noise(found.origin, made, samples)
+        report = replace(
+            report, outputs=tuple(OutputReport(name, n.sqnr, n.cosine) for name, n in noise.items())
+        )
     if not output.quiet:
-        print_quantization(found)
+        print_quantization(report)
     if output.report:
         with replacing(output.report) as file:
-            file.write(quant_page(found).encode())
+            file.write(quant_page(report).encode())
         print(output.report)
 
 

@@ -11,6 +11,7 @@ from openqnn.cli.report import console, table
 
 if TYPE_CHECKING:
     from openqnn.analysis.quant_report import QuantReport
+    from openqnn.quant.algorithms.mixed import Mixed
 
 
 def print_quantization(found: QuantReport) -> None:
@@ -38,6 +39,25 @@ def print_quantization(found: QuantReport) -> None:
             )  # fmt: skip
         out.print(rows)
     out.print(f"{found.fixed_nodes} of {found.nodes} nodes compute in fixed point.")
+
+
+def print_mixed(mixed: Mixed) -> None:
+    """The nodes that got more bits, the most sensitive first, and what it took in all."""
+    from openqnn.quant.algorithms.mixed import described
+    from openqnn.quant.recipe import FLOAT
+
+    out = console()
+    if mixed.promotions:
+        rows = table("node", "op", "bits", "noise", "cost", right=("bits", "noise", "cost"))
+        for each in mixed.promotions:
+            rows.add_row(
+                escape(each.unit.names[0]), escape(each.unit.op),
+                "float" if each.width == FLOAT else str(each.width),
+                f"{100 * each.share:.1f} %", f"{100 * each.unit.cost / max(mixed.total, 1):.1f} %",
+            )  # fmt: skip
+        out.print(rows)
+        out.print("noise: its share of all noise, cost: its share of all multiply-adds, which take longer.")
+    out.print(f"{'target reached' if mixed.reached else 'target not reached'}: {described(mixed)}")
 
 
 def shown_decibels(value: float) -> str:

@@ -101,7 +101,8 @@ class QuantizerChoices:
     )  # fmt: skip
     algorithms: tuple[str, ...] = option(
         (), "--algorithms", metavar="NAME", nargs="+", choices=ALGORITHMS,
-        help=f"change the weights so that less is lost: {', '.join(ALGORITHMS)}",
+        help=f"change the weights so that less is lost: {', '.join(ALGORITHMS)} (openqnn quantize: adaround, "
+        "unless others are given)",
     )  # fmt: skip
     act_bw: int | None = option(
         None, "--act_bw", "--act_bitwidth", metavar="BITS", parse=int, choices=(8, 16),
@@ -196,6 +197,22 @@ class QairtQuantizerFiles:
     debug: int | None = option(
         None, "--debug", metavar="LEVEL", nargs="?", const=1, parse=int,
         help="tell on stderr where every encoding came from",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantizeTarget:
+    """Mixed precision."""
+
+    target_sqnr: float | None = option(
+        None, "--target_sqnr", metavar="DB", parse=float, exclusive="target",
+        help="give 16 bits or floating point to the nodes that need it, until the worst output has so many "
+        "decibels over the noise",
+    )  # fmt: skip
+    target_metric: str = option(
+        "", "--target_metric", metavar="SCRIPT", exclusive="target",
+        help="the same until a score is reached: a Python file with a function metric(run), which gives the "
+        "score, and a number target; run takes arrays by input name and gives arrays by output name",
     )  # fmt: skip
 
 

@@ -15,13 +15,13 @@ from openqnn.errors import UsageError
 from openqnn.ir import Array, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
 from openqnn.ops import schema_of
-from openqnn.quant.noise import decibels, output_noise
+from openqnn.quant.noise import output_noise
 from openqnn.quant.plan import Plan, carries
 from openqnn.quant.quantizer import Calibrated, apply_recipe
 from openqnn.quant.recipe import FLOAT, Recipe
 
 WIDE = 16
-SENSED = 8  # samples that sensitivities are found with: they only have to be in the right order
+SENSED = 8  # samples that sensitivities are found with
 Progress = Callable[[int, int], None]
 Score = Callable[[Graph], float]  # of a graph in fixed point: more is better
 
@@ -75,14 +75,20 @@ def find_widths(
     samples: Sequence[Mapping[str, Array]],
     goal: float,
     score: Score | None = None,
+    build: Callable[[Recipe], Graph] | None = None,
     progress: Progress | None = None,
 ) -> Mixed:
-    """The fewest promotions that bring the score to `goal`; without a score it is the worst output's SQNR."""
+    """The fewest promotions that bring the score to `goal`; without a score it is the worst output's SQNR.
+
+    Scores are those of the graphs that `build` makes, with all that an algorithm may do to them.
+    Sensitivities are found without: they only have to be in the right order.
+    """
     if not samples:
         raise UsageError("mixed precision needs samples to judge by")
     real = calibrated.graph
     rate = score or (lambda fixed: worst_sqnr(real, fixed, samples))
-    judge = lambda widths: rate(apply_recipe(calibrated, _with(recipe, widths), given).graph)
+    made = build or (lambda chosen: apply_recipe(calibrated, chosen, given).graph)
+    judge = lambda widths: rate(made(_with(recipe, widths)))
     before = judge({})
     if before >= goal:
         return Mixed(recipe, (), before, before, reached=True)
@@ -169,9 +175,4 @@ def described(mixed: Mixed) -> str:
     """One line: what it took."""
     wide = sum(p.width == WIDE for p in mixed.promotions)
     real = len(mixed.promotions) - wide
-    return f"{wide} nodes in 16 bits, {real} in floating point: {mixed.before:.1f} -> {mixed.after:.1f}"
-
-
-def noise_share(promotion: Promotion) -> float:
-    """A promotion's part of the noise, in dB below all of it."""
-    return decibels(1.0, promotion.share) if promotion.share > 0 else inf
+    return f"{mixed.before:.4g} -> {mixed.after:.4g} with {wide} in 16 bits and {real} in floating point"

@@ -1,0 +1,97 @@
+"""openqnn quantize: algorithms and targets on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openqnn as package
+from tests.cli.tool import assert_refused, openqnn
+from tests.models.fetch import model_path
+from tests.models.sets import data_set
+
+MODEL = "mnist_conv"
+METRIC = """
+import numpy as np
+sample = np.load("data/0.npy")
+target = {target}
+
+def metric(run):
+    return {score}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    for index, sample in enumerate(data_set(MODEL).calibration[:2]):
+        np.save(f"data/{index}.npy", *sample.values())
+
+
+def quantize(*words: object) -> list[object]:
+    return ["quantize", model_path(MODEL), "--data", "data", "-o", "q.oqnn", *words]
+
+
+def test_a_target_prints_what_it_took() -> None:
+    done = openqnn(*quantize("--target_sqnr", 48))
+    assert done.code == 0, done.err
+    assert "target reached" in done.out and "FullyConnected" in done.out and " %" in done.out
+    assert {n.out.encoding.bitwidth for n in package.load("q.oqnn").nodes if n.out.encoding} > {16}
+
+
+def test_a_target_out_of_reach_is_said_and_the_best_is_written() -> None:
+    Path("m.py").write_text(METRIC.format(target=2, score="float(len(run({'Input3': sample})))"))
+    done = openqnn(*quantize("--target_metric", "m.py", "--no_report"))
+    assert done.code == 1 and "target not reached" in done.out
+    assert "error: the target is not reached" in done.err and "q.oqnn" in done.err
+    assert package.load("q.oqnn").nodes
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (None, ["m.py: No such file"]),
+        ("target = 1\ndef metric(run:\n", ["m.py, line 2: "]),
+        ("x = 1\n1 / 0\n", ["m.py, line 2: ZeroDivisionError"]),
+        ("target = 1\n", ["no function 'metric'", "hint: "]),
+        ("def metric(run):\n    return 1\n", ["no number 'target'"]),
+        ("target = 'high'\ndef metric(run):\n    return 1\n", ["target = 'high'"]),
+        (METRIC.format(target=1, score="run({'nope': sample})"), ["m.py, line 7: InputError", "'nope'"]),
+        (METRIC.format(target=1, score="'good'"), ["m.py: metric() gave 'good'"]),
+        (METRIC.format(target=1, score="float('nan')"), ["m.py: metric() gave nan"]),
+    ],
+)
+def test_a_bad_script_is_told_by_its_line(script: str | None, words: list[str]) -> None:
+    if script is not None:
+        Path("m.py").write_text(script)
+    assert_refused(openqnn(*quantize("--target_metric", "m.py", "--no_report")), *words)
+    assert not Path("q.oqnn").exists()
+
+
+def test_contradictions_are_refused() -> None:
+    both = openqnn(*quantize("--target_sqnr", 30, "--target_metric", "m.py"))
+    assert_refused(both, "not allowed with", code=2)
+    assert_refused(openqnn(*quantize("--target_sqnr", "much")), "invalid float value", code=2)
+    assert_refused(openqnn(*quantize("--algorithms", "magic")), "invalid choice: 'magic'", code=2)
+    alone = openqnn("quantize", model_path(MODEL), "--float_fallback", "--target_sqnr", 30)
+    assert_refused(alone, "a target needs data", code=2)
+
+
+def test_algorithms_tell_what_they_did() -> None:
+    done = openqnn(*quantize("--algorithms", "cle", "smoothquant"))
+    assert done.code == 0, done.err
+    assert "cle: " in done.err and "smoothquant: " in done.err and "SQNR" in done.out
+    quiet = openqnn(*quantize("--algorithms", "cle", "--quiet"))
+    assert quiet.code == 0 and not quiet.out and not quiet.err
+
+
+def test_weights_are_rounded_by_the_data_unless_others_are_asked_for() -> None:
+    found = []
+    for words in ((), ("--algorithms", "adaround"), ("--algorithms", "bias_correction")):
+        assert openqnn(*quantize("--quiet", *words)).code == 0
+        weights = [n.x(1).data for n in package.load("q.oqnn").nodes if n.op == "Conv2d"]
+        found.append(np.concatenate([w.reshape(-1) for w in weights if w is not None]))
+    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
