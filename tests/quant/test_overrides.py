@@ -150,7 +150,7 @@ def test_names_that_the_source_model_has_are_merged() -> None:
         (by_channel("conv/w", (0.1, 0.2, 0.3)), "3 encodings for 4 output channels"),
         (by_channel("conv/w", offsets=(3,) * 4), "encodings by channel must be symmetric"),
         (by_channel("conv/w", axis=1), "encodings along axis 1; its output channels are along axis 0"),
-        (by_channel("conv/w", blocks=Blocks(8)), "an encoding of blocks"),
+        (by_channel("conv/w", blocks=Blocks(8)), "blocks with scales of their own"),
         (whole("relu", offset=-1.5), "its zero lies between two integers"),  # pyright: ignore
     ],
 )

@@ -205,7 +205,8 @@ def _rounded(quant: NetQuant | None) -> tuple[object, ...] | None:
     """Files keep scales in single precision."""
     if quant is None:
         return None
-    return tuple(np.asarray(quant.scales, np.float32).tolist()), quant.offsets, quant.axis, quant.bitwidth
+    scales = tuple(np.asarray(quant.scales, np.float32).tolist())
+    return scales, quant.offsets, quant.axis, quant.bitwidth, quant.multiples
 
 
 def _encoding(quant: NetQuant | None) -> str:
@@ -216,7 +217,8 @@ def _encoding(quant: NetQuant | None) -> str:
     offsets = sorted(set(quant.offsets))
     where = "" if quant.axis is None else f" along axis {quant.axis}"
     bits = f", {quant.bitwidth} bits" if quant.bitwidth else ""
-    return f"(scale {scales}{more}, offset {', '.join(map(str, offsets[:_SHOWN]))}{bits}{where})"
+    blocks = f", {quant.block_count} blocks each" if quant.multiples else ""
+    return f"(scale {scales}{more}, offset {', '.join(map(str, offsets[:_SHOWN]))}{bits}{where}{blocks})"
 
 
 def _param(value: NetScalar | NetTensor | None) -> Any:

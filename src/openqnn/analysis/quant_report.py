@@ -125,8 +125,7 @@ def _weights(graph: Graph, value: Value, data: Array | None) -> list[TensorRepor
     real = data.astype(np.float64)
     stored = value.encoding.dequantize(value.data)
     own = decibels(float(np.square(real).sum()), float(np.square(real - stored).sum()))
-    scales = np.asarray(value.encoding.scale)
-    largest = float(scales.max()) * ((1 << (value.encoding.bitwidth - 1)) - 1)
+    largest = float(value.encoding.steps(value.shape).max()) * ((1 << (value.encoding.bitwidth - 1)) - 1)
     counts = np.histogram(real, bins=64)[0]
     return [
         TensorReport(

@@ -150,7 +150,8 @@ def _row_of(graph: Graph, value: Value) -> Row:
 def _limits(said: Encoding, signed: bool) -> tuple[float, float]:
     first = -(1 << (said.bitwidth - 1)) if signed else 0
     last = first + (1 << said.bitwidth) - 1
-    pairs = list(zip(said.scale, said.offset, strict=True))
+    largest = said.largest_steps()
+    pairs = list(zip(largest, said.offset, strict=True))
     return min(s * (first + o) for s, o in pairs), max(s * (last + o) for s, o in pairs)
 
 

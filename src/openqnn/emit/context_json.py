@@ -116,6 +116,8 @@ def _quant(quant: NetQuant | None) -> dict[str, Any]:
             "quantizationEncoding": "QNN_QUANTIZATION_ENCODING_UNDEFINED",
         }
     pairs = [{"scale": s, "offset": o} for s, o in zip(quant.scales, quant.offsets, strict=True)]
+    if quant.multiples:
+        return _expansion(quant, pairs)
     kind = ("BW_" if quant.bitwidth else "") + ("SCALE_OFFSET" if quant.axis is None else "AXIS_SCALE_OFFSET")
     record: dict[str, Any] = {
         "definition": "QNN_DEFINITION_DEFINED",
@@ -126,6 +128,16 @@ def _quant(quant: NetQuant | None) -> dict[str, Any]:
         return record | {"bwScaleOffset" if bits else "scaleOffset": bits | pairs[0]}
     body = bits | {"axis": quant.axis, "numScaleOffsets": len(pairs), "scaleOffset": pairs}
     return record | {"bwAxisScaleOffset" if bits else "axisScaleOffset": body}
+
+
+def _expansion(quant: NetQuant, pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    body = {
+        "axis": quant.axis, "scaleOffset": pairs, "numBlocksPerAxis": quant.block_count,
+        "blocksScale": list(quant.multiples),
+    }  # fmt: skip
+    kind = "QNN_QUANTIZATION_ENCODING_BLOCKWISE_EXPANSION"
+    record = {"definition": "QNN_DEFINITION_DEFINED", "quantizationEncoding": kind}
+    return record | {"blockwiseExpansion": body}
 
 
 def _platform(devices: Sequence[DeviceInfo]) -> dict[str, Any]:

@@ -183,10 +183,15 @@ class _Graph:
         quant = tensor.quant
         if quant is None or quant.axis is None:
             return
-        if quant.bitwidth is None:
+        if quant.bitwidth is None or quant.multiples:
             pairs = zip(quant.scales, quant.offsets, strict=True)
             items = [f"{{.scale= {text.scale(s)}, .offset= {o}}}" for s, o in pairs]
             yield from _array("Qnn_ScaleOffset_t", f"scaleOffset_{label}", items, 3)
+            if quant.multiples:
+                numbers = map(str, quant.multiples)
+                yield from _array(f"uint{quant.multiple_storage}_t", f"multiples_{label}", numbers, 16)
+                literal = text.expansion(tensor, quant, label)
+                yield f"  Qnn_BlockwiseExpansion_t expansion_{label} = {literal};\n"
         else:
             yield from _array("float", f"scales_{label}", [text.scale(s) for s in quant.scales], 3)
             yield from _array("int32_t", f"offsets_{label}", [str(o) for o in quant.offsets], 16)

@@ -125,6 +125,9 @@ def quantization(quant: NetQuant | None, label: str) -> str:
         pair = f".scale= {scale(quant.scales[0])}, .offset= {quant.offsets[0]}"
         value = f".bwScaleOffsetEncoding= {{.bitwidth= {bits}, {pair}}}"
         return _encoding("QNN_DEFINITION_DEFINED", "BW_SCALE_OFFSET", value)
+    if quant.multiples:
+        value = f".blockwiseExpansion= &expansion_{label}"
+        return _encoding("QNN_DEFINITION_DEFINED", "BLOCKWISE_EXPANSION", value)
     if bits is None:
         value = f".axis= {quant.axis}, .numScaleOffsets= {count}, .scaleOffset= scaleOffset_{label}"
         return _encoding(
@@ -134,6 +137,18 @@ def quantization(quant: NetQuant | None, label: str) -> str:
     value = f".bitwidth= {bits}, .axis= {quant.axis}, .numElements= {count}, {arrays}"
     return _encoding(
         "QNN_DEFINITION_DEFINED", "BW_AXIS_SCALE_OFFSET", f".bwAxisScaleOffsetEncoding= {{{value}}}"
+    )
+
+
+def expansion(tensor: NetTensor, quant: NetQuant, label: str) -> str:
+    """The initialiser of the structure of blocks, over arrays that are declared under `label`."""
+    bits = abi.numpy_dtype(tensor.dtype).itemsize * 8 - (quant.bitwidth or 0)
+    storage = quant.multiple_storage
+    return (
+        f"{{.axis= {quant.axis}, .scaleOffsets= scaleOffset_{label},\n"
+        f"    .numBlocksPerAxis= {quant.block_count}, .blockScaleBitwidth= {bits},\n    "
+        f".blockScaleStorageType= QNN_BLOCKWISE_EXPANSION_BITWIDTH_SCALE_STORAGE_{storage},\n"
+        f"    {{.blocksScale{storage}= multiples_{label}}}}}"
     )
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from openqnn.errors import UnsupportedError
 from openqnn.ir import BUILTIN_PACKAGE, DType, Encoding, Graph, Node, ParamValue, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Param
-from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind, qnn_name
+from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind, block_axis, qnn_name
 
 COPY_OP = "Reshape"  # QNN has no identity; a reshape to the same shape is one
 
@@ -96,7 +97,14 @@ def _quant(dtype: DType, encoding: Encoding | None) -> NetQuant | None:
     if encoding is None:
         return None
     narrow = encoding.bitwidth if encoding.bitwidth < dtype.bits else None
-    return NetQuant(encoding.scale, encoding.offset, encoding.axis, narrow)
+    if encoding.blocks is None:
+        return NetQuant(encoding.scale, encoding.offset, encoding.axis, narrow)
+    if encoding.axis is None or encoding.blocks.axis != block_axis(encoding.axis):
+        raise UnsupportedError(
+            f"QNN has no blocks along axis {encoding.blocks.axis} with scales along axis {encoding.axis}",
+            hint="blocks along the input channels, which lie beside the output channels",
+        )
+    return NetQuant(encoding.scale, encoding.offset, encoding.axis, narrow, encoding.blocks.multiples)
 
 
 def _params(node: Node, name: str, names: _Names) -> tuple[tuple[str, NetScalar | NetTensor], ...]:

@@ -202,11 +202,21 @@ def _quant_params(quant: NetQuant | None, dtype: int) -> Json:
     head: Json = {"definition": abi.DEFINED, "encoding": _encoding(quant), "is_overridden": False}
     if quant.axis is None:
         return {**head, "scale_offset": records[0]}
+    if quant.multiples:
+        blocks = {
+            "axis": quant.axis,
+            "scale_offsets": records,
+            "num_blocks_per_axis": quant.block_count,
+            "blocks_scale": list(quant.multiples),
+        }
+        return {**head, "blockwise_expansion": blocks}
     axis = {"axis": quant.axis, "num_scale_offsets": len(records), "scale_offsets": records}
     return {**head, "axis_scale_offset": axis}
 
 
 def _encoding(quant: NetQuant) -> int:
+    if quant.multiples:
+        return abi.ENCODING_EXPANSION
     if quant.axis is None:
         return abi.ENCODING_TENSOR if quant.bitwidth is None else abi.ENCODING_TENSOR_BITS
     return abi.ENCODING_AXIS if quant.bitwidth is None else abi.ENCODING_AXIS_BITS

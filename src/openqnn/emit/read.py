@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from openqnn.errors import ModelError, OpenQnnError
-from openqnn.ir import DType, Encoding, Graph, Node, Port, Value
+from openqnn.ir import Blocks, DType, Encoding, Graph, Node, Port, Value
 from openqnn.ops import complete, infer_outputs, plain
 from openqnn.ops.schema import OPS, OpSchema, Param
-from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor
+from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, block_axis
 
 
 def graph_of(net: Net) -> Graph:
@@ -37,13 +38,21 @@ def value_of(tensor: NetTensor) -> Value:
     except ValueError:
         raise ModelError(f"tensor '{tensor.name}' has the unknown data type {tensor.dtype:#x}") from None
     data = tensor.data.reshape(tensor.dims) if tensor.data is not None else None
-    return Value(tensor.name, dtype, tensor.dims, _encoding(dtype, tensor.quant), data)
+    return Value(tensor.name, dtype, tensor.dims, _encoding(dtype, tensor), data)
 
 
-def _encoding(dtype: DType, quant: NetQuant | None) -> Encoding | None:
+def _encoding(dtype: DType, tensor: NetTensor) -> Encoding | None:
+    quant = tensor.quant
     if quant is None:
         return None
-    return Encoding(quant.scales, quant.offsets, quant.bitwidth or dtype.bits, quant.axis)
+    found = Encoding(quant.scales, quant.offsets, quant.bitwidth or dtype.bits, quant.axis)
+    if not quant.multiples or quant.axis is None:
+        return found
+    axis = block_axis(quant.axis)
+    size, rest = divmod(tensor.dims[axis], quant.block_count)
+    if rest:
+        raise ModelError(f"tensor '{tensor.name}': {tensor.dims[axis]} inputs in {quant.block_count} blocks")
+    return replace(found, symmetric=True, blocks=Blocks(axis, size, quant.multiples))
 
 
 def _add(graph: Graph, record: NetNode, values: dict[str, Value]) -> None:

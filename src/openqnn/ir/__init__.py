@@ -1,7 +1,7 @@
 """The graph that speaks QNN: values, nodes, data types, encodings, text form and verification."""
 
 from openqnn.ir.dtype import DType, dtype_of
-from openqnn.ir.encoding import Encoding
+from openqnn.ir.encoding import Blocks, Encoding
 from openqnn.ir.given import MODEL, Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
 
@@ -9,6 +9,7 @@ __all__ = [
     "BUILTIN_PACKAGE",
     "MODEL",
     "Array",
+    "Blocks",
     "DType",
     "Encoding",
     "Given",

@@ -23,7 +23,7 @@ import numpy as np
 
 from openqnn.errors import ModelError
 from openqnn.ir.dtype import DType, dtype_of
-from openqnn.ir.encoding import Encoding
+from openqnn.ir.encoding import Blocks, Encoding
 from openqnn.ir.given import Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
 
@@ -84,7 +84,13 @@ def _type(dtype: DType, shape: Shape) -> str:
 def _encoding(e: Encoding) -> str:
     axis = "" if e.axis is None else f" axis={e.axis}"
     numbers = f"scale={_param(e.scale)} offset={_param(e.offset)} bits={e.bitwidth}{axis}"
-    return f"<{numbers} symmetric={_param(e.symmetric)}>"
+    return f"<{numbers} symmetric={_param(e.symmetric)}{_blocks(e.blocks)}>"
+
+
+def _blocks(blocks: Blocks | None) -> str:
+    if blocks is None:
+        return ""
+    return f" blocks={_param((blocks.axis, blocks.size))} multiples={_param(blocks.multiples)}"
 
 
 def print_given(given: Mapping[str, Given]) -> str:
@@ -331,8 +337,10 @@ class _Parser:
         while not self.skip("mark", ">"):
             found.update([self.setting()])
         try:
+            axis, size = found.get("blocks", (0, 0))
+            blocks = Blocks(axis, size, found["multiples"]) if size else None
             return Encoding(
-                found["scale"], found["offset"], found["bits"], found.get("axis"), found["symmetric"]
+                found["scale"], found["offset"], found["bits"], found.get("axis"), found["symmetric"], blocks
             )
         except (KeyError, ValueError, TypeError) as e:
             raise ModelError(f"graph text: an encoding is incomplete or wrong: {e}") from e

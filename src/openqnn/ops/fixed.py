@@ -58,7 +58,7 @@ def _weights(n: Node, stored: Array) -> Weights:
     assert value.encoding is not None
     e: Encoding = value.encoding.permuted(order) if order else value.encoding
     scale, offset = np.asarray(e.scale), np.asarray(e.offset, np.float64)
-    data = stored.astype(np.float64) + along(offset, e.axis, stored.ndim)
+    data = (stored.astype(np.float64) + along(offset, e.axis, stored.ndim)) * e.multiples(stored.shape)
     if value.dtype.signed:
         return Weights(data, scale, e.axis)
     # HTP multiplies by signed weights around zero: others are rounded to such, to hold the encoding's range.

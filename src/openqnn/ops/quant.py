@@ -24,7 +24,7 @@ def _is_native(e: Encoding, dtype: DType) -> bool:
     bits = dtype.numpy.itemsize * 8
     low = -(1 << (bits - 1)) if dtype.signed else 0
     inside = all(low <= -o < low + (1 << bits) for o in e.offset)
-    return inside and bits <= 16 and e.bitwidth == bits
+    return inside and bits <= 16 and e.bitwidth == bits and e.blocks is None
 
 
 def _native(e: Encoding, b: Body, dtype: DType) -> tuple[str, str, int]:
@@ -34,12 +34,16 @@ def _native(e: Encoding, b: Body, dtype: DType) -> tuple[str, str, int]:
     return b.const(scale[pick]), b.const(zero.astype(dtype.numpy)[pick]), e.axis if e.axis is not None else 1
 
 
-def _spread(e: Encoding, values: Sequence[float], rank: int) -> Array:
-    """Values per channel, shaped to line up with the data."""
-    shape = [1] * rank
+def _steps(e: Encoding, value: Value) -> Array:
+    return e.steps(value.shape) if e.axis is not None else np.asarray(e.scale[0], np.float64)
+
+
+def _offsets(e: Encoding, value: Value) -> Array:
+    """Offsets shaped to line up with the data."""
+    shape = [1] * value.rank
     if e.axis is not None:
-        shape[e.axis] = len(values)
-    return np.asarray(values, np.float64).reshape(shape if e.axis is not None else ())
+        shape[e.axis] = len(e.offset)
+    return np.asarray(e.offset, np.float64).reshape(shape if e.axis is not None else ())
 
 
 def dequantize(n: Node, b: Body, x: str, value: Value) -> str:
@@ -48,8 +52,8 @@ def dequantize(n: Node, b: Body, x: str, value: Value) -> str:
     if _is_native(e, dtype):
         scale, zero, axis = _native(e, b, dtype)
         return b.op("DequantizeLinear", x, scale, zero, axis=axis)
-    wide = b.op("Add", b.cast(x, np.float64), b.const(_spread(e, e.offset, value.rank)))
-    return b.cast(b.op("Mul", wide, b.const(_spread(e, e.scale, value.rank))), np.float32)
+    wide = b.op("Add", b.cast(x, np.float64), b.const(_offsets(e, value)))
+    return b.cast(b.op("Mul", wide, b.const(_steps(e, value))), np.float32)
 
 
 def quantize(n: Node, b: Body, x: str, value: Value) -> str:
@@ -58,8 +62,8 @@ def quantize(n: Node, b: Body, x: str, value: Value) -> str:
     if _is_native(e, dtype):
         scale, zero, axis = _native(e, b, dtype)
         return b.op("QuantizeLinear", x, scale, zero, axis=axis)
-    steps = b.op("Round", b.op("Div", b.cast(x, np.float64), b.const(_spread(e, e.scale, value.rank))))
-    stored = b.op("Sub", steps, b.const(_spread(e, e.offset, value.rank)))
+    steps = b.op("Round", b.op("Div", b.cast(x, np.float64), b.const(_steps(e, value))))
+    stored = b.op("Sub", steps, b.const(_offsets(e, value)))
     low = -(1 << (e.bitwidth - 1)) if dtype.signed else 0
     bounds = (b.const(float(v), np.float64) for v in (low, low + (1 << e.bitwidth) - 1))
     # By way of 64 bits: a direct cast of a float above 2^31 to an unsigned type is undefined.

@@ -110,7 +110,7 @@ def _of_constant(value: Value, given: Given) -> Given | None:
 
 
 def _forms(encoding: Encoding, data: Array) -> Iterator[Encoding]:
-    if encoding.axis is None:
+    if encoding.axis is None or encoding.blocks is not None:
         yield encoding
         return
     fitting = [axis for axis, size in enumerate(data.shape) if size == len(encoding.scale)]

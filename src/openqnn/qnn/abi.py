@@ -28,6 +28,8 @@ LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG = 1, 2, 3, 4, 5
 
 PARAM_SCALAR, PARAM_TENSOR = 0, 1
 ENCODING_TENSOR, ENCODING_AXIS, ENCODING_TENSOR_BITS, ENCODING_AXIS_BITS = 0, 1, 2, 3
+ENCODING_EXPANSION = 5
+MULTIPLES_8, MULTIPLES_16 = 0, 1
 DEFINED = 1
 
 MEMORY_RAW = 0
@@ -113,12 +115,24 @@ class BwAxisScaleOffset(c.Structure):
     ]
 
 
+class BlockwiseExpansion(c.Structure):
+    _fields_ = [
+        ("axis", c.c_int32),
+        ("items", c.POINTER(ScaleOffset)),
+        ("blocks", c.c_uint32),
+        ("multiple_bits", c.c_uint32),
+        ("multiple_storage", c.c_uint32),
+        ("multiples", c.c_void_p),
+    ]
+
+
 class Encoding(c.Union):
     _fields_ = [
         ("tensor", ScaleOffset),
         ("axis", AxisScaleOffset),
         ("tensor_bits", BwScaleOffset),
         ("axis_bits", BwAxisScaleOffset),
+        ("expansion", c.POINTER(BlockwiseExpansion)),
     ]
 
 

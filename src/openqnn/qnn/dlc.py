@@ -132,13 +132,14 @@ def _names(body: sys_abi.GraphInfoBody) -> tuple[list[str], list[str]]:
 
 
 def _check_encodings(backend: Backend, nets: Sequence[Net]) -> None:
-    """Before core API 2.40, libQnnIr gives every channel of a 4-bit tensor the scale of the first one."""
+    """Before core API 2.40, libQnnIr gives 4-bit channels one scale for all, and crashes on blocks."""
     if backend.api.core_version >= (2, 40, 0):
         return
     for net in nets:
         for tensor in net.tensors.values():
             quant = tensor.quant
-            if quant and quant.axis is not None and quant.bitwidth and len(set(quant.scales)) > 1:
+            several = quant is not None and (len(set(quant.scales)) > 1 or quant.multiples)
+            if quant and quant.axis is not None and quant.bitwidth and several:
                 raise BackendError(
                     f"graph '{net.name}', tensor '{tensor.name}': {backend.api.library.name} of this version "
                     f"loses the scales of {quant.bitwidth}-bit channels when it writes a DLC",

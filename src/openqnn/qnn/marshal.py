@@ -39,7 +39,7 @@ class Arena:
         body = struct.body.v1
         body.name = (name or tensor.name).encode()
         body.type, body.dtype = int(tensor.kind), tensor.dtype
-        self._set_quant(body.quant, tensor.quant)
+        self._set_quant(body.quant, tensor)
         self._set_dims(body, tensor)
         if tensor.data is not None:
             set_buffer(struct, self.keep(static_data(tensor, tensor.data)))
@@ -97,12 +97,16 @@ class Arena:
         body.rank = len(dims)
         body.dims = self.keep((c.c_uint32 * len(dims))(*dims))
 
-    def _set_quant(self, target: Any, quant: NetQuant | None) -> None:
+    def _set_quant(self, target: Any, tensor: NetTensor) -> None:
+        quant = tensor.quant
         target.definition = target.encoding = abi.UNDEFINED
         if quant is None:
             return
         target.definition = abi.DEFINED
-        if quant.axis is None and quant.bitwidth is None:
+        if quant.multiples:
+            target.encoding = abi.ENCODING_EXPANSION
+            target.value.expansion = c.pointer(self.keep(self._expansion(quant, tensor.dtype)))
+        elif quant.axis is None and quant.bitwidth is None:
             target.encoding = abi.ENCODING_TENSOR
             target.value.tensor = abi.ScaleOffset(quant.scales[0], quant.offsets[0])
         elif quant.axis is None:
@@ -116,9 +120,22 @@ class Arena:
             target.value.axis_bits = self._axis_bits(quant)
 
     def _axis(self, quant: NetQuant) -> abi.AxisScaleOffset:
-        count = len(quant.scales)
-        pairs = (abi.ScaleOffset * count)(*zip(quant.scales, quant.offsets, strict=True))
-        return abi.AxisScaleOffset(quant.axis, count, self.keep(pairs))
+        return abi.AxisScaleOffset(quant.axis, len(quant.scales), self._pairs(quant))
+
+    def _pairs(self, quant: NetQuant) -> Any:
+        pairs = zip(quant.scales, quant.offsets, strict=True)
+        return self.keep((abi.ScaleOffset * len(quant.scales))(*pairs))
+
+    def _expansion(self, quant: NetQuant, dtype: int) -> abi.BlockwiseExpansion:
+        """What the stored values leave of the data type's bits is the multiples'."""
+        bits = abi.numpy_dtype(dtype).itemsize * 8 - (quant.bitwidth or 0)
+        number, storage = (
+            (c.c_uint8, abi.MULTIPLES_8) if quant.multiple_storage == 8 else (c.c_uint16, abi.MULTIPLES_16)
+        )
+        multiples = self.keep((number * len(quant.multiples))(*quant.multiples))
+        return abi.BlockwiseExpansion(
+            quant.axis, self._pairs(quant), quant.block_count, bits, storage, c.addressof(multiples)
+        )
 
     def _axis_bits(self, quant: NetQuant) -> abi.BwAxisScaleOffset:
         count = len(quant.scales)

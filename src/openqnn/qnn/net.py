@@ -32,18 +32,35 @@ class NetQuant:
     """real = (stored + offset) * scale; one pair per channel when `axis` is given.
 
     `bitwidth` is set only where fewer bits are used than the data type stores (4-bit weights in bytes).
+    `multiples` are those of blocks, channel by channel: a block's scale is its channel's times its multiple.
     """
 
     scales: tuple[float, ...]
     offsets: tuple[int, ...]
     axis: int | None = None
     bitwidth: int | None = None
+    multiples: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.scales) != len(self.offsets):
             raise ValueError(f"{len(self.scales)} scales but {len(self.offsets)} offsets")
         if self.axis is None and len(self.scales) != 1:
             raise ValueError(f"a per-tensor encoding has one scale, not {len(self.scales)}")
+
+    @property
+    def block_count(self) -> int:
+        """The blocks of a channel."""
+        return len(self.multiples) // len(self.scales)
+
+    @property
+    def multiple_storage(self) -> int:
+        """The bits that a multiple is stored in."""
+        return 8 if max(self.multiples) < 1 << 8 else 16
+
+
+def block_axis(axis: int) -> int:
+    """Where blocks lie, which QNN leaves unsaid: along the input channels, beside the output channels."""
+    return axis - 1 if axis else 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

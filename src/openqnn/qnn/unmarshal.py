@@ -13,7 +13,7 @@ from openqnn.qnn import abi
 from openqnn.qnn.net import Array, NetQuant, NetScalar, NetTensor, TensorKind
 
 _ENCODINGS = {
-    4: "BLOCK", 5: "BLOCKWISE_EXPANSION", 6: "VECTOR", 7: "FLOAT_BLOCK", 8: "BW_AXIS_SCALE_OFFSET_MAPPED",
+    4: "BLOCK", 6: "VECTOR", 7: "FLOAT_BLOCK", 8: "BW_AXIS_SCALE_OFFSET_MAPPED",
     9: "BW_BLOCK_MAPPED", 10: "BW_BLOCKWISE_EXPANSION_MAPPED", 11: "BW_FLOAT_BLOCK",
 }  # fmt: skip
 _MAX_RANK = 32
@@ -32,7 +32,7 @@ def read_tensor(struct: abi.Tensor, borrow: bool = False) -> NetTensor:
     kind = TensorKind(body.type)
     dims = tuple(body.dims[index] for index in range(body.rank))
     data = _data(body, name, dims, borrow) if kind is TensorKind.STATIC else None
-    return NetTensor(name, kind, body.dtype, dims, _quant(body.quant, name), data)
+    return NetTensor(name, kind, body.dtype, dims, _quant(body, name, dims), data)
 
 
 def read_scalar(struct: abi.Scalar) -> NetScalar:
@@ -74,7 +74,8 @@ def _data(body: abi.TensorV1, name: str, dims: tuple[int, ...], borrow: bool) ->
     return raw.view(storage).reshape(dims)
 
 
-def _quant(params: abi.QuantizeParams, name: str) -> NetQuant | None:
+def _quant(body: abi.TensorV1, name: str, dims: tuple[int, ...]) -> NetQuant | None:
+    params: abi.QuantizeParams = body.quant
     if params.definition != abi.DEFINED:
         return None
     value: Any = params.value
@@ -93,8 +94,23 @@ def _quant(params: abi.QuantizeParams, name: str) -> NetQuant | None:
             scales = tuple(axis.scales[i] for i in range(axis.count))
             offsets = tuple(axis.offsets[i] if axis.offsets else 0 for i in range(axis.count))
             return NetQuant(scales, offsets, axis.axis, axis.bitwidth)
+        case abi.ENCODING_EXPANSION:
+            return _expansion(value.expansion[0], name, dims, body.dtype)
         case abi.UNDEFINED:
             return None
         case other:
             kind = _ENCODINGS.get(other, str(other))
             raise ModelError(f"tensor '{name}' has an encoding of kind {kind}, which is not supported")
+
+
+def _expansion(item: abi.BlockwiseExpansion, name: str, dims: tuple[int, ...], dtype: int) -> NetQuant:
+    """Scales of channels and the multiples of their blocks; the structure does not say how many channels."""
+    if not 0 <= item.axis < len(dims):
+        raise ModelError(f"tensor '{name}' has scales along axis {item.axis} of {len(dims)}")
+    count = dims[item.axis]
+    number = c.c_uint16 if item.multiple_storage == abi.MULTIPLES_16 else c.c_uint8
+    multiples = (number * (count * item.blocks)).from_address(item.multiples)
+    return NetQuant(
+        tuple(item.items[i].scale for i in range(count)), tuple(item.items[i].offset for i in range(count)),
+        item.axis, abi.numpy_dtype(dtype).itemsize * 8 - item.multiple_bits, tuple(multiples),
+    )  # fmt: skip

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from openqnn.errors import UsageError
+from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
+from openqnn.quant.blocks import block_encoding, why_no_blocks
 from openqnn.quant.bounds import EVERYTHING, Bounds, Range
 from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
 from openqnn.quant.headroom import widening
@@ -29,7 +31,7 @@ from openqnn.quant.plan import (
     operands,
 )  # fmt: skip
 from openqnn.quant.ranges import choose, choose_rows
-from openqnn.quant.recipe import FLOAT, Method
+from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.stored import join_stored
 
 INT32_LARGEST = (1 << 31) - 1
@@ -53,6 +55,7 @@ class Apply:
         self.statistics = statistics
         self.provenance: dict[str, str] = {}
         self.bounds: Bounds | None = None
+        self.whole: dict[str, str] = {}  # weights that cannot be in blocks, and why
         self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
         self.stored: dict[tuple[Value, DType, Encoding | None], Value] = {}
 
@@ -65,8 +68,17 @@ class Apply:
             else:
                 self._real(node)
         join_stored(self.graph)
+        self._say_whole()
         self.graph.given = {}  # the tensors have it now
         return Applied(self.graph, self.provenance)
+
+    def _say_whole(self) -> None:
+        if self.whole:
+            name, reason = next(iter(self.whole.items()))
+            message = (
+                f"{len(self.whole)} weights are not in blocks of {self.recipe.block_size}: '{name}': {reason}"
+            )
+            warnings.warn(message, OpenQnnWarning, stacklevel=2)
 
     # -- activations -----------------------------------------------------------------------------------------
 
@@ -227,11 +239,20 @@ class Apply:
         bits = bits if matrix else min(bits, NORM_WIDTH)
         symmetric = matrix and (self.recipe.param.symmetric or axis is not None or bits == 16)
         if symmetric:
-            least = self._least_scale(node, axis)
-            found = signed_encoding(self._bounds(value, axis, bits), bits, axis, least)
+            found = self._symmetric(node, value, bits, axis)
         else:
             found = self._whole(value, bits, symmetric=False)
         return self._store(value, parameter_type(bits, symmetric), found, DATA)
+
+    def _symmetric(self, node: Node, value: Value, bits: int, axis: int | None) -> Encoding:
+        assert value.data is not None
+        least, size = self._least_scale(node, axis), self.recipe.block_size
+        if size is not None and bits == BLOCK_WIDTH:
+            reason = why_no_blocks(node, value, axis, size)
+            if not reason and axis is not None:
+                return block_encoding(value.data, axis, size, least)
+            self.whole[value.name] = reason
+        return signed_encoding(self._bounds(value, axis, bits), bits, axis, least)
 
     def _by_channel(self, operand: Operand) -> bool:
         if operand.channel_axis is None:

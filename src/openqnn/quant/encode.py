@@ -39,11 +39,17 @@ def signed_encoding(
     bounds: NDArray[np.floating], bitwidth: int, axis: int | None, least_scale: NDArray[np.floating]
 ) -> Encoding:
     """The encoding of signed storage, symmetric around zero, for the largest magnitude of each channel."""
+    scales = signed_scales(bounds, bitwidth, least_scale)
+    return Encoding(tuple(scales.tolist()), (0,) * len(scales), bitwidth, axis, symmetric=True)
+
+
+def signed_scales(
+    bounds: NDArray[np.floating], bitwidth: int, least_scale: NDArray[np.floating]
+) -> NDArray[np.float64]:
     largest = (1 << (bitwidth - 1)) - 1
     given = np.asarray(bounds, np.float64).reshape(-1)
     least = float(given.max(initial=0.0)) * LEAST_CHANNEL or MIN_RANGE / 2
-    scales = np.maximum(np.maximum(given, least) / largest, least_scale)
-    return Encoding(tuple(scales.tolist()), (0,) * len(scales), bitwidth, axis, symmetric=True)
+    return np.maximum(np.maximum(given, least) / largest, least_scale)
 
 
 def limits(found: Encoding, signed: bool = False) -> tuple[float, float]:

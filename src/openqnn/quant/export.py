@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from openqnn.formats.encodings import OUTPUT_CHANNEL, Kind, TensorEncoding
+import numpy as np
+
+from openqnn.formats.encodings import OUTPUT_CHANNEL, Blocks, Kind, TensorEncoding
 from openqnn.ir import DType, Encoding, Graph, Value
-from openqnn.quant.overrides import source_axis
+from openqnn.quant.blocks import EXPANDED
+from openqnn.quant.overrides import source_axis, source_layout
 from openqnn.quant.plan import SHARED
 
 
@@ -37,6 +41,26 @@ def _entry(value: Value, said: Encoding, kind: Kind) -> TensorEncoding:
     symmetric = said.symmetric or (signed and not any(said.offset))
     entry = TensorEncoding(
         value.name, said.bitwidth, kind, symmetric=symmetric, signed=signed, scales=said.scale,
-        offsets=said.offset, axis=axis,
+        offsets=said.offset, axis=axis, blocks=_blocks(value, said),
     )  # fmt: skip
     return entry.as_signed() if symmetric else entry
+
+
+def _blocks(value: Value, said: Encoding) -> Blocks | None:
+    """Blocks along the input channels; their axis and grid where the source model's layout is known."""
+    if said.blocks is None:
+        return None
+    found = Blocks(said.blocks.size, multiples=said.blocks.multiples, expanded_bits=EXPANDED)
+    layout = source_layout(value)
+    if not layout:
+        return found
+    count = len(said.blocks.multiples) // len(said.scale)
+    sizes = {"O": len(said.scale), "I": count}
+    grid = np.asarray(said.blocks.multiples).reshape(len(said.scale), count)
+    turned = grid if layout.index("O") < layout.index("I") else grid.T
+    return replace(
+        found,
+        axis=layout.index("I"),
+        shape=tuple(sizes.get(a, 1) for a in layout),
+        multiples=tuple(turned.ravel().tolist()),
+    )

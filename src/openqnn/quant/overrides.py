@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openqnn import ir
 from openqnn.errors import InputError, OpenQnnWarning
-from openqnn.formats.encodings import EncodingsFile, TensorEncoding
+from openqnn.formats.encodings import Blocks, EncodingsFile, TensorEncoding
 from openqnn.ir import Encoding, Given, Graph, Node, Value
 from openqnn.ops.schema import Operand, Role
-from openqnn.qnn.net import qnn_name
+from openqnn.qnn.net import block_axis, qnn_name
 from openqnn.quant.apply import channel_axis as weight_axis
+from openqnn.quant.blocks import BITS, EXPANDED, why_no_blocks
 from openqnn.quant.encode import encoding
 from openqnn.quant.plan import OVERRIDE, Plan, is_real, is_weight, operands
 from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
@@ -179,7 +181,7 @@ def _bad_width(entry: TensorEncoding, value: Value) -> str:
 
 def _bad_channels(entry: TensorEncoding, value: Value) -> str:
     if entry.blocks is not None:
-        return "an encoding of blocks, which graphs do not have"
+        return _bad_blocks(entry, entry.blocks, value)
     if entry.axis is None:
         return ""
     axis = channel_axis(value)
@@ -198,13 +200,35 @@ def _bad_channels(entry: TensorEncoding, value: Value) -> str:
     return ""
 
 
+def _bad_blocks(entry: TensorEncoding, blocks: Blocks, value: Value) -> str:
+    if not blocks.low_power:
+        return "blocks with scales of their own: libQnnHtp fails on them, and takes low-power ones (LPBQ)"
+    if (entry.bitwidth, blocks.expanded_bits) != (BITS, EXPANDED):
+        return f"blocks of {entry.bitwidth} in {blocks.expanded_bits} bits; HTP takes {BITS} in {EXPANDED}"
+    axis, users = channel_axis(value), [node for node, operand in readers(value) if is_weight(value, operand)]
+    if axis is None or not users:
+        return "blocks, which only weights have"
+    reasons = (why_no_blocks(node, value, axis, blocks.size) for node in users)
+    reason = next((r for r in reasons if r), "")
+    scales, count = value.shape[axis], value.size // value.shape[axis] // blocks.size
+    if reason or (len(entry.scales), len(blocks.multiples)) == (scales, scales * count):
+        return reason
+    have = f"{len(entry.scales)} scales and {len(blocks.multiples)} blocks"
+    return f"{have} for {scales} output channels of {count} blocks each"
+
+
 def source_axis(value: Value) -> int | None:
     """The axis of a constant's output channels in an ONNX model, where only one is possible."""
     if _is_bias(value):
         return 0
-    layouts = {operand.onnx for _, operand in readers(value) if operand.channel_axis is not None}
-    layout = layouts.pop() if len(layouts) == 1 else ""
+    layout = source_layout(value)
     return layout.index("O") if "O" in layout else None
+
+
+def source_layout(value: Value) -> str:
+    """The axes of a weight in an ONNX model, where only one order is possible."""
+    layouts = {operand.onnx for _, operand in readers(value) if operand.channel_axis is not None}
+    return layouts.pop() if len(layouts) == 1 else ""
 
 
 def _bad_zero(entry: TensorEncoding, value: Value) -> str:
@@ -248,7 +272,8 @@ def _extent(entry: TensorEncoding, value: Value) -> tuple[NDArray[Any], NDArray[
     axis = channel_axis(value) if entry.axis is not None else None
     rows = value.data.reshape(1, -1) if axis is None else np.moveaxis(value.data, axis, 0)
     largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1)
-    return largest, np.asarray([max(-low, high) for low, high in entry.limits()])
+    widest = entry.blocks.largest(entry.channels) if entry.blocks is not None else 1
+    return largest, np.asarray([max(-low, high) for low, high in entry.limits()]) * widest
 
 
 def _missing(graph: Graph, given: Mapping[str, Given]) -> list[Finding]:
@@ -310,4 +335,7 @@ def _encoding(entry: TensorEncoding, value: Value, signed: bool) -> Encoding | N
     offsets = (0,) * entry.channels if signed else tuple(int(o) for o in entry.unsigned_offsets)
     axis = channel_axis(value) if entry.axis is not None else None
     symmetric = signed or (entry.symmetric and entry.centred)
-    return Encoding(entry.scales, offsets, entry.bitwidth, axis, symmetric)
+    blocks = None
+    if entry.blocks is not None and axis is not None:
+        blocks = ir.Blocks(block_axis(axis), entry.blocks.size, entry.blocks.by_channel())
+    return Encoding(entry.scales, offsets, entry.bitwidth, axis, symmetric, blocks)

@@ -12,6 +12,8 @@ ACT_WIDTHS = (8, 16)
 WEIGHT_WIDTHS = (4, 8, 16)
 BIAS_WIDTHS = (8, 32)
 FLOAT_WIDTHS = (16, 32)
+BLOCK_WIDTH = 4  # of weights in blocks
+BLOCK_UNIT = 16  # libQnnHtp takes other sizes too, and gives nonsense: 4 and 12 always, 8 for over 32 outputs
 FLOAT = 0  # the width of a node that stays in floating point
 
 
@@ -45,7 +47,8 @@ class Recipe:
 
     `widths` gives single nodes (by name) another activation width, or FLOAT. `steps` restricts the stored
     integers of symmetric 16-bit tensors, such as (-0x8000, 0x7F7F). With `headroom` ranges reach beyond what
-    calibration saw, where that is likely to be exceeded.
+    calibration saw, where that is likely to be exceeded. With a `block_size` weights of four bits have a
+    scale for that many input channels each, not one for all, where they can.
     """
 
     act_bw: int = 8
@@ -57,6 +60,7 @@ class Recipe:
     param: Scheme = Scheme(symmetric=True)
     per_channel: bool = True
     per_row: bool = True
+    block_size: int | None = None
     steps: tuple[int, int] | None = None
     fixed_ranges: bool = True
     headroom: bool = True
@@ -76,8 +80,22 @@ class Recipe:
                 "weights of 16 bits need activations of 16 bits: HTP has no kernels for anything else",
                 hint="act_bw=16, or weight_bw=8",
             )
+        if self.block_size is not None:
+            _check_blocks(self.block_size, self.weight_bw)
         if self.steps is not None and self.steps[0] >= self.steps[1]:
             raise UsageError(f"no steps lie between {self.steps[0]:#x} and {self.steps[1]:#x}")
+
+
+def _check_blocks(size: int, weight_bw: int) -> None:
+    if weight_bw != BLOCK_WIDTH:
+        raise UsageError(
+            f"blocks of {size} for weights of {weight_bw} bits: HTP has them for {BLOCK_WIDTH} bits only",
+            hint=f"weight_bw={BLOCK_WIDTH}",
+        )
+    if size < 1 or size % BLOCK_UNIT:
+        raise UsageError(
+            f"blocks of {size} weights: libQnnHtp takes multiples of {BLOCK_UNIT} only", hint="32"
+        )
 
 
 def _one_of(what: str, value: int, allowed: tuple[int, ...]) -> None:

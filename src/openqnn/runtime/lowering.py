@@ -101,6 +101,8 @@ class Lowering:
             return self.body.transpose(have[base], compose(inverse(base), perm))
         if not real:
             raise BackendError(f"'{value.name}' is read before anything produces it")
+        if value.data is not None and value.encoding is not None and value.encoding.blocks is not None:
+            return self.body.const(value.encoding.dequantize(value.data).transpose(perm))
         stored = next(iter(self.known.get((value, False), {})), perm)
         name = self._dequantize(value, self._get(value, stored), stored)
         self._remember(value, stored, name, real=True)

@@ -59,6 +59,23 @@ class Blocks:
         axes = tuple(range(len(self.shape)))
         return axes[::-1] if len(axes) == 2 and self.axis is not None and self.axis % 2 == 0 else axes
 
+    def by_channel(self) -> tuple[int, ...]:
+        """The multiples with those of one channel together."""
+        if (
+            not self.shape
+            or self.axis is None
+            or self.channel_axis is None
+            or self.channel_axis < self.axis % len(self.shape)
+        ):
+            return self.multiples
+        count = self.shape[self.channel_axis]
+        return tuple(m for channel in range(count) for m in self.multiples[channel::count])
+
+    def largest(self, channels: int) -> list[int]:
+        """The largest multiple of each channel."""
+        multiples, count = self.by_channel(), len(self.multiples) // channels
+        return [max(multiples[i * count : (i + 1) * count]) for i in range(channels)]
+
 
 @dataclass(frozen=True, slots=True)
 class TensorEncoding:

@@ -14,6 +14,7 @@ from openqnn.passes.constants import fold_constants
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.htp.border import fit_border
+from openqnn.passes.htp.matrix import blocks_as_convolution
 from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
 from openqnn.passes.htp.rules import RULES, Problem, Refusal, RuleFunction
 from openqnn.passes.htp.types import finite_constants, fit_types, widen_types
@@ -27,12 +28,13 @@ def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
 
     Inputs and outputs keep their names and ports, but may have another type or shape: types that HTP has no
     arithmetic for become int32 or float32, and more than five axes are merged. A graph that computes in fixed
-    point stays as it is: it was brought into these forms before its ranges were measured.
+    point stays as it is, but for weights in blocks: it was brought into these forms before its ranges were
+    measured.
     """
+    log, made = explain if explain is not None else Explain(), clone_graph(graph)
     if _is_fixed(graph):
-        return clone_graph(graph)
-    log = explain if explain is not None else Explain()
-    made = clone_graph(graph)
+        _convolve_blocks(made, log)
+        return made
     problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
     for _ in range(ROUNDS):
         if not _round(made, log, problems):
@@ -54,6 +56,12 @@ def _is_fixed(graph: Graph) -> bool:
     """Whether nodes compute with stored integers, rather than only hold or move them."""
     computing = (n for n in graph.nodes if not (schema_of(n).on_stored or schema_of(n).keeps_values))
     return any(v.dtype.is_fixed for n in computing for v in n.outputs)
+
+
+def _convolve_blocks(graph: Graph, log: Explain) -> None:
+    for node in list(graph.nodes):
+        if node.op == "FullyConnected" and alive(node):
+            _apply(graph, log, node, blocks_as_convolution, {})
 
 
 def _problem(node: Node, e: Refusal) -> Problem:

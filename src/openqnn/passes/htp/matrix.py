@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
@@ -11,6 +14,23 @@ from openqnn.passes.htp.ranks import view
 from openqnn.passes.htp.rules import Instead, rule, takes
 
 takes("FullyConnected", axes=4)
+
+
+def blocks_as_convolution(node: Node, b: Builder) -> Instead:
+    # Weights in blocks: finalize uses memory that it has not set, and results change from one graph to the
+    # next. The same as a convolution with filters of 1x1 is right.
+    x, weight = node.x(0), node.x(1)
+    if weight.encoding is None or weight.encoding.blocks is None or weight.data is None:
+        return None
+    outer, width = weight.shape
+    said = replace(weight.encoding, axis=3, blocks=replace(weight.encoding.blocks, axis=2))
+    data = np.ascontiguousarray(weight.data.T).reshape(1, 1, width, outer)
+    filters = b.graph.constant(f"{weight.name}.1x1", data, weight.dtype, said)
+    image = b.reshape(x, (1, 1, x.size // width, width), x.encoding)
+    bias = [node.x(2)] if node.has(2) else []
+    plain = {"stride": (1, 1), "pad_amount": ((0, 0), (0, 0))}
+    y = b("Conv2d", image, filters, *bias, encoding=node.out.encoding, **plain)
+    return b.reshape(y, node.out.shape, node.out.encoding)
 
 
 @rule("FullyConnected")

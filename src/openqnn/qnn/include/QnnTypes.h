@@ -117,6 +117,24 @@ typedef struct {
   Qnn_ScaleOffset_t* scaleOffset;
 } Qnn_BlockEncoding_t;
 
+typedef enum {
+  QNN_BLOCKWISE_EXPANSION_BITWIDTH_SCALE_STORAGE_8 = 0,
+  QNN_BLOCKWISE_EXPANSION_BITWIDTH_SCALE_STORAGE_16 = 1,
+  QNN_BLOCKWISE_EXPANSION_BITWIDTH_SCALE_STORAGE_UNDEFINED = 0x7FFFFFFF
+} Qnn_BlockwiseExpansionBlockScaleStorageType_t;
+
+typedef struct {
+  int32_t axis;
+  Qnn_ScaleOffset_t* scaleOffsets;
+  uint32_t numBlocksPerAxis;
+  uint32_t blockScaleBitwidth;
+  Qnn_BlockwiseExpansionBlockScaleStorageType_t blockScaleStorageType;
+  union {
+    uint8_t* blocksScale8;
+    uint16_t* blocksScale16;
+  };
+} Qnn_BlockwiseExpansion_t;
+
 typedef struct {
   Qnn_Definition_t encodingDefinition;
   Qnn_QuantizationEncoding_t quantizationEncoding;
@@ -126,7 +144,7 @@ typedef struct {
     Qnn_BwScaleOffset_t bwScaleOffsetEncoding;
     Qnn_BwAxisScaleOffset_t bwAxisScaleOffsetEncoding;
     Qnn_BlockEncoding_t blockEncoding;
-    void* blockwiseExpansion;
+    Qnn_BlockwiseExpansion_t* blockwiseExpansion;
     void* vectorEncoding;
   };
 } Qnn_QuantizeParams_t;

@@ -59,7 +59,10 @@ class Layer:
         return np.ascontiguousarray((matrix[0].T if self._is_turned else matrix[0]).reshape(shape))
 
     def scales(self, encoding: Encoding) -> NDArray[np.float64]:
-        """The scales of the weight as [group, 1, outer]."""
+        """The scales of the weight as [group, 1, outer], of one in blocks as [group, inner, outer]."""
+        if encoding.blocks is not None:
+            shape = self.node.x(1).shape
+            return self.matrix(np.broadcast_to(encoding.steps(shape), shape))
         outer = self.outer
         full = np.broadcast_to(np.asarray(encoding.scale, np.float64), (self.groups * outer,))
         return full.reshape(self.groups, 1, outer)

@@ -159,14 +159,15 @@ def rounded(wanted: Floats, seen: Products, scales: Floats, largest: int) -> Flo
     order = np.argsort(-np.diagonal(moments, axis1=1, axis2=2).mean(axis=0), kind="stable")
     inverse = np.linalg.inv(moments[:, order][:, :, order])
     spread = np.linalg.cholesky(inverse).transpose(0, 2, 1)  # upper: how an error moves those that follow
-    rest = wanted[:, order] / scales
+    rest = wanted[:, order]
+    steps = np.broadcast_to(scales, rest.shape)[:, order]
     found = np.empty_like(rest)
     for start in range(0, inner, BLOCK):
         end = min(start + BLOCK, inner)
         errors = np.empty_like(rest[:, start:end])
         for i in range(start, end):
-            found[:, i] = np.clip(np.rint(rest[:, i]), -largest, largest)
-            error = (rest[:, i] - found[:, i]) / spread[:, i, i, None]
+            found[:, i] = np.clip(np.rint(rest[:, i] / steps[:, i]), -largest, largest)
+            error = (rest[:, i] - found[:, i] * steps[:, i]) / spread[:, i, i, None]
             rest[:, i + 1 : end] -= spread[:, i, i + 1 : end, None] * error[:, None, :]
             errors[:, i - start] = error
         rest[:, end:] -= spread[:, start:end, end:].transpose(0, 2, 1) @ errors
