@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from numbers import Real
 from typing import Any, TypeAlias
@@ -35,6 +36,7 @@ from openqnn.quant.algorithms.rounding import sample_limit
 from openqnn.quant.apply import Applied
 from openqnn.quant.data import Samples, samples_of
 from openqnn.quant.kept import Kept, keeping, peeked
+from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
@@ -182,9 +184,8 @@ class _Job:
 
     def _rate(self, goal: Goal) -> Score:
         if goal.metric is None:
-            return lambda fixed: worst_sqnr(self.origin, fixed, self.samples)
-        metric = goal.metric
-        return lambda fixed: _measured(metric, fixed)
+            return partial(worst_sqnr, Outputs(self.origin, self.samples))
+        return partial(_measured, goal.metric)
 
 
 def _goal(sqnr: float | None, metric: tuple[Metric, float] | None, data: Any) -> Goal | None:

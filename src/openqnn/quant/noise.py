@@ -107,6 +107,28 @@ def output_noise(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array
     return measure_noise(real, fixed, samples, [v.name for v in fixed.outputs])
 
 
+class Outputs:
+    """What the graph in floating point gives, kept to hold many others against it."""
+
+    def __init__(self, real: Graph, samples: Iterable[Mapping[str, Array]]) -> None:
+        self._real, self._samples = real, list(samples)
+        executable = CpuExecutable(real)
+        self._arrays = [_run(executable, real, sample) for sample in self._samples]
+        executable.close()
+
+    def noise_of(self, fixed: Graph) -> dict[str, Noise]:
+        """The same as `output_noise`."""
+        pairs = _pairs(self._real, fixed, [v.name for v in fixed.outputs])
+        found = {name: Noise(value.encoding) for name, (_, value) in pairs.items()}
+        executable = CpuExecutable(fixed)
+        for sample, known in zip(self._samples, self._arrays, strict=True):
+            arrays = _run(executable, fixed, sample)
+            for x, y in pairs.values():
+                found[y.name].add(known[x.name], _real(y, arrays[y.name]), y.dtype.signed)
+        executable.close()
+        return found
+
+
 def _pairs(real: Graph, fixed: Graph, names: Sequence[str] | None) -> dict[str, tuple[Value, Value]]:
     known = {v.name: v for v in real.values() if not v.is_constant}
     shared = {

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 from openqnn.errors import UsageError
 from openqnn.ir import Array, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
 from openqnn.ops import schema_of
-from openqnn.quant.noise import output_noise
+from openqnn.quant.noise import Outputs
 from openqnn.quant.plan import Plan, carries
 from openqnn.quant.quantizer import Calibrated, apply_recipe
 from openqnn.quant.recipe import FLOAT, Recipe
@@ -63,9 +64,9 @@ class Mixed:
         return sum(p.unit.cost for p in self.promotions)
 
 
-def worst_sqnr(real: Graph, fixed: Graph, samples: Sequence[Mapping[str, Array]]) -> float:
+def worst_sqnr(outputs: Outputs, fixed: Graph) -> float:
     """The ratio at the worst output, in dB."""
-    return min((noise.sqnr for noise in output_noise(real, fixed, samples).values()), default=inf)
+    return min((noise.sqnr for noise in outputs.noise_of(fixed).values()), default=inf)
 
 
 def find_widths(
@@ -86,7 +87,7 @@ def find_widths(
     if not samples:
         raise UsageError("mixed precision needs samples to judge by")
     real = calibrated.graph
-    rate = score or (lambda fixed: worst_sqnr(real, fixed, samples))
+    rate = score or partial(worst_sqnr, Outputs(real, samples))
     made = build or (lambda chosen: apply_recipe(calibrated, chosen, given).graph)
     judge = lambda widths: rate(made(_with(recipe, widths)))
     before = judge({})
@@ -133,12 +134,13 @@ def _sensitivities(
     progress: Progress | None,
 ) -> dict[Unit, float]:
     """For each unit the noise at the outputs, relative to the signal, with all others in floating point."""
+    outputs = Outputs(calibrated.graph, samples)
     everything = {name: FLOAT for unit in units for name in unit.names}
     found: dict[Unit, float] = {}
     for index, unit in enumerate(units):
         widths = {name: width for name, width in everything.items() if name not in unit.names}
         fixed = apply_recipe(calibrated, _with(recipe, widths), given).graph
-        noises = output_noise(calibrated.graph, fixed, samples).values()
+        noises = outputs.noise_of(fixed).values()
         found[unit] = max((n.noise / n.signal for n in noises if n.signal > 0), default=0.0)
         if progress is not None:
             progress(index + 1, len(units))
