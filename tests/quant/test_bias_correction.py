@@ -1,0 +1,41 @@
+"""Bias correction alone: weights stay, and the means of outputs come back to where they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.ir import Array, Graph
+from openqnn.quant.recipe import Scheme
+from openqnn.quantization import quantize
+from tests.quant.test_rounding import network, smooth
+
+
+def shift(graph: Graph, fixed: Graph, feeds: list[dict[str, Array]]) -> float:
+    """How far the means of the outputs are from those in floating point."""
+    with openqnn.Session(graph) as real, openqnn.Session(fixed) as other:
+        (name,) = real.output_names
+        errors = [other.run(f)[name] - real.run(f)[name] for f in feeds]
+    return float(np.abs(np.mean(errors, axis=0).mean(axis=0)).mean())
+
+
+def weights(graph: Graph) -> list[Array]:
+    return [v.data for n in graph.nodes for v in n.inputs[1:2] if v is not None and v.data is not None]
+
+
+@pytest.mark.parametrize(
+    "choices", [{"weight_bw": 4, "act_bw": 16}, {"param": Scheme(), "per_channel": False, "per_row": False}],
+    ids=["four bits", "with an offset"],
+)  # fmt: skip
+def test_means_come_back(choices: dict[str, Any]) -> None:
+    graph, data, unseen = network(), smooth(16), smooth(16)
+    plain, correct = (
+        quantize(graph, data, algorithms=a, backend="cpu", **choices) for a in ((), ("bias_correction",))
+    )
+    assert shift(graph, correct, data) < 0.5 * shift(graph, plain, data)
+    assert shift(graph, correct, unseen) < shift(graph, plain, unseen)
+    for before, after in zip(weights(plain), weights(correct), strict=True):
+        np.testing.assert_array_equal(before, after)
