@@ -15,6 +15,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("openqnn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("openqnn")
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in the background of a shell: tests interrupt things
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 HANGS = 1800  # seconds: the longest test takes a few minutes, on a busy machine several times as much
 GRACE = 60  # seconds more for a test that sits in a library, where no Python runs
 

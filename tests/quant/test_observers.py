@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from openqnn.quant.observers import BINS, SAMPLE, Observer, Statistics, Watch
@@ -59,6 +59,8 @@ def test_every_number_of_a_small_tensor_is_in_its_bin(numbers: list[float]):
     histogram = seen.histogram
     assert histogram is not None and histogram.counts.sum() == len(numbers)
     edges = np.linspace(histogram.first, histogram.last, len(histogram.counts) + 1)
+    near = np.abs(values[:, None].astype(np.float64) - edges).min(axis=1) / (edges[1] - edges[0] or 1)
+    assume(not np.any((near > 0) & (near < 1e-6)))  # rounding may put these on either side
     places = np.clip(np.searchsorted(edges, values.astype(np.float64), "right") - 1, 0, None)
     np.testing.assert_array_equal(histogram.counts, np.bincount(places, minlength=len(histogram.counts)))
     assert histogram.first <= seen.low and seen.high <= histogram.last
