@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("openqnn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("openqnn")
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as in the background of a shell: tests interrupt things
+# In the background of a shell interrupts are ignored; there are tests that need them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HANGS = 1800  # seconds: the longest test takes a few minutes, on a busy machine several times as much
