@@ -26,6 +26,8 @@ from openqnn.formats.encodings import Kind, read_encodings, settled, write_encod
 from openqnn.frontends.onnx.tensors import source_tensors
 from openqnn.ir import Graph
 from openqnn.ir.clone import clone_graph
+from openqnn.pipeline import save_dlc
+from openqnn.qnn.library import find_library
 from openqnn.quant.apply import Apply
 from openqnn.quant.export import encodings_of
 from openqnn.quant.overrides import Status, match
@@ -264,3 +266,24 @@ def test_ours_load_in_aimet(exported: Exported) -> None:
                 continue
             assert found[entry.name]["scale"] == pytest.approx(list(entry.scales))
             assert found[entry.name]["offset"] == list(entry.unsigned_offsets)
+
+
+def test_aimet_is_the_quantizer(tmp_path: Path) -> None:
+    """In AIMET's environment, with the libraries of ours, qairt-quantizer takes its encodings."""
+    name = "mnist_conv"
+    save_dlc(openqnn.convert(model_path(name), input_shapes=static_shapes(name)), tmp_path / "m.dlc")
+    (sample,) = sample_inputs(name).values()
+    sample.astype(np.float32).tofile(tmp_path / "0.raw")
+    (tmp_path / "list.txt").write_text(f"{tmp_path / '0.raw'}\n", encoding="utf-8")
+    (tmp_path / "sdk" / "lib").mkdir(parents=True)
+    (tmp_path / "sdk" / "lib" / "x86_64-linux-clang").symlink_to(find_library("ir").parent)
+    program = "from openqnn.cli.legacy import qairt_quantizer; raise SystemExit(qairt_quantizer())"
+    options = ["--input_dlc", "m.dlc", "--input_list", "list.txt", "--use_aimet_quantizer", "--debug"]
+    root = str(Path(openqnn.__file__).parents[1])
+    env = {**os.environ, "PYTHONPATH": root, "QNN_SDK_ROOT": str(tmp_path / "sdk")}
+    done = subprocess.run(
+        [PYTHON, "-c", program, *options], capture_output=True, text=True, check=False, env=env, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {"Parameter5: aimet", "ReLU32_Output_0: aimet"} <= set(done.stderr.splitlines())
+    assert (tmp_path / "m.quantized.dlc").stat().st_size

@@ -268,9 +268,12 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         raise UsageError("there is nothing to quantize with", hint="--input_list FILE, or --float_fallback")
     if target.exists() and source.exists() and target.samefile(source):
         raise OutputError(f"{target} is the source itself", hint="give another file with --output_dlc")
+    if files.use_aimet_quantizer:
+        _check_aimet(files, asked)
+    opened = open_graph(source)
     graph = quantized(
-        open_graph(source), asked, LIKE_QNN,
-        float_bw=files.float_bitwidth, float_bias_bw=files.float_bias_bitwidth,
+        opened, asked, LIKE_QNN, float_bw=files.float_bitwidth, float_bias_bw=files.float_bias_bitwidth,
+        extra=_by_aimet(opened, asked) if files.use_aimet_quantizer else None,
     )  # fmt: skip
     save_dlc(graph, target, metadata={COMMAND: command})
     print(f"{target}: {target.stat().st_size:,} bytes")
@@ -280,6 +283,33 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         for name, origin in graph.provenance.items():
             print(f"{name}: {origin}", file=sys.stderr)
     return 0
+
+
+def _check_aimet(files: QairtQuantizerFiles, asked: Asked) -> None:
+    """Options that QNN's tool does not allow beside AIMET either."""
+    given = {
+        "--float_bitwidth": files.float_bitwidth != QairtQuantizerFiles.float_bitwidth,
+        "--float_bias_bitwidth": files.float_bias_bitwidth is not None,
+        "--restrict_quantization_steps": asked.choices.restrict_quantization_steps is not None,
+        "--float_fallback": asked.encodings.float_fallback,
+    }
+    for name in (name for name, wrong in given.items() if wrong):
+        raise UsageError(f"{name} cannot be given with --use_aimet_quantizer: leave one of them out")
+
+
+def _by_aimet(graph: Graph, asked: Asked) -> dict[str, Given]:
+    """AIMET's encodings; where an encodings file or the model says something else, that counts more."""
+    from openqnn.quant.aimet import aimet_encodings
+    from openqnn.quant.data import samples_of
+    from openqnn.quantization import HTP, prepared_for
+
+    recipe, known = recipe_for(asked.choices, LIKE_QNN, 32, None), asked.encodings
+    prepared = prepared_for(graph, recipe, HTP)
+    samples = samples_of(prepared, asked.data.input_list, native=asked.native)
+    said = {} if known.ignore_encodings else dict(graph.given)
+    if known.quantization_overrides:
+        said |= overrides_of(graph, known.quantization_overrides)
+    return aimet_encodings(prepared, samples, recipe) | said
 
 
 # -- what the options mean -----------------------------------------------------------------------------------
