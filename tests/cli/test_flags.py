@@ -22,6 +22,7 @@ NEWER = {
     "--act_bitwidth", "--weights_bitwidth", "--bias_bitwidth", "--act_quantizer_calibration",
     "--param_quantizer_calibration", "--act_quantizer_schema", "--param_quantizer_schema",
     "--percentile_calibration_value", "--float_fallback", "--floatFallback", "--dump_encoding_json",
+    "--block_size",
 }  # fmt: skip
 OURS = {
     # the short name of encodings, and what the newer quantizer has and the older converters have not
@@ -31,6 +32,7 @@ OURS = {
         "--act_quantizer",
         "--act_bw",
         "--weight_bw",
+        "--block_size",
         "--bias_bw",
         "--float_fallback",
         "--quantization_overrides",

@@ -106,6 +106,7 @@ def recipe_for(choices: QuantizerChoices, usual: Recipe, float_bw: int, float_bi
     given = {
         "act_bw": choices.act_bw,
         "weight_bw": choices.weight_bw,
+        "block_size": choices.block_size,
         "bias_bw": choices.bias_bw,
         "per_channel": choices.use_per_channel_quantization,
         "per_row": choices.use_per_row_quantization,

@@ -112,6 +112,10 @@ class QuantizerChoices:
         None, "--weight_bw", "--weights_bitwidth", metavar="BITS", parse=int, choices=(4, 8, 16),
         help="width of weights: 4, 8 or 16",
     )  # fmt: skip
+    block_size: int | None = option(
+        None, "--block_size", metavar="CHANNELS", parse=int,
+        help="a scale for so many input channels of 4-bit weights each: a multiple of 16",
+    )  # fmt: skip
     bias_bw: int | None = option(
         None, "--bias_bw", "--bias_bitwidth", metavar="BITS", parse=int, choices=(8, 32),
         help="width of biases: 8 or 32",
