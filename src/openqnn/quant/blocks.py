@@ -11,19 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array, Blocks, Encoding, Node, Value
+from openqnn.ops import schema_of
+from openqnn.ops.schema import Role
 from openqnn.qnn.net import block_axis
 from openqnn.quant.encode import signed_scales
 from openqnn.quant.recipe import BLOCK_UNIT, BLOCK_WIDTH
 
 BITS, EXPANDED = BLOCK_WIDTH, 8  # of a stored value, and of it times the multiple of its block
+LAYERS = ("", "OIHW")  # the weights that HTP has kernels for: plain matrices, and filters of images
 MULTIPLES = 1 << (EXPANDED - BITS)
 
 
 def why_no_blocks(node: Node, value: Value, axis: int | None, size: int) -> str:
     """Why a weight cannot have blocks of that size on HTP; nothing where it can."""
-    if node.op not in ("Conv2d", "FullyConnected"):
+    declared = schema_of(node).operand(node.inputs.index(value))
+    if declared.role is not Role.WEIGHT or declared.onnx not in LAYERS:
         return f"{node.op} takes no blocks"
-    if node.op == "Conv2d" and value.shape[:2] != (1, 1):
+    if declared.onnx and value.shape[:2] != (1, 1):
         return "libQnnHtp computes filters wider than 1x1 wrong: it takes the first tap alone"
     if axis is None:
         return "blocks need a scale for each output channel"

@@ -14,7 +14,7 @@ from openqnn.passes.constants import fold_constants
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.htp.border import fit_border
-from openqnn.passes.htp.matrix import blocks_as_convolution
+from openqnn.passes.htp.matrix import ON_BLOCKS
 from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
 from openqnn.passes.htp.rules import RULES, Problem, Refusal, RuleFunction
 from openqnn.passes.htp.types import finite_constants, fit_types, widen_types
@@ -60,8 +60,9 @@ def _is_fixed(graph: Graph) -> bool:
 
 def _convolve_blocks(graph: Graph, log: Explain) -> None:
     for node in list(graph.nodes):
-        if node.op == "FullyConnected" and alive(node):
-            _apply(graph, log, node, blocks_as_convolution, {})
+        rule = ON_BLOCKS.get(node.op)
+        if rule is not None and alive(node):
+            _apply(graph, log, node, rule, {})
 
 
 def _problem(node: Node, e: Refusal) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import is_reshape
 from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, rule, takes
+from openqnn.passes.htp.rules import Instead, RuleFunction, rule, takes
 
 takes("FullyConnected", axes=4)
 
@@ -31,6 +32,9 @@ def blocks_as_convolution(node: Node, b: Builder) -> Instead:
     plain = {"stride": (1, 1), "pad_amount": ((0, 0), (0, 0))}
     y = b("Conv2d", image, filters, *bias, encoding=node.out.encoding, **plain)
     return b.reshape(y, node.out.shape, node.out.encoding)
+
+
+ON_BLOCKS: Final[dict[str, RuleFunction]] = {"FullyConnected": blocks_as_convolution}
 
 
 @rule("FullyConnected")
