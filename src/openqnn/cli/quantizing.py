@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from openqnn.quantization import Outcome
 
 COMPARED = 8  # samples that a report is made from
+BY_AIMET_ITSELF = (
+    "param_quantizer", "param_quantizer_calibration", "param_quantizer_schema", "act_quantizer_schema",
+    "use_per_channel_quantization", "use_per_row_quantization", "block_size",
+)  # fmt: skip
 ENCODINGS_VERSION = "0.6.1"  # the newest that every version of QNN's converters reads
 # What QNN's own tools do unless they are told otherwise.
 LIKE_QNN = Recipe(bias_bw=8, param=Scheme(), per_channel=False, per_row=False, headroom=False)
@@ -87,12 +91,7 @@ def read_asked(arguments: Namespace, *, with_data: bool = False) -> Asked:
 
 def _say_unused(asked: Asked) -> None:
     """Without data nothing is quantized; QNN's tools pass over the other options without a word."""
-    plain = QuantizerChoices()
-    given = [
-        o.label
-        for name, o in options_of(QuantizerChoices)
-        if getattr(asked.choices, name) != getattr(plain, name)
-    ]
+    given = [o.label for name, o in options_of(QuantizerChoices) if _is_given(asked, name)]
     if given:
         warnings.warn(
             f"{', '.join(given)}: no effect without --input_list, the graph stays in floating point",
@@ -296,6 +295,17 @@ def _check_aimet(files: QairtQuantizerFiles, asked: Asked) -> None:
     }
     for name in (name for name, wrong in given.items() if wrong):
         raise UsageError(f"{name} cannot be given with --use_aimet_quantizer: leave one of them out")
+    own = [
+        o.label
+        for name, o in options_of(QuantizerChoices)
+        if name in BY_AIMET_ITSELF and _is_given(asked, name)
+    ]
+    if own:
+        warnings.warn(f"{', '.join(own)}: no effect, AIMET decides that itself", OpenQnnWarning, stacklevel=2)
+
+
+def _is_given(asked: Asked, name: str) -> bool:
+    return getattr(asked.choices, name) != getattr(QuantizerChoices(), name)
 
 
 def _by_aimet(graph: Graph, asked: Asked) -> dict[str, Given]:
