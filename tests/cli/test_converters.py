@@ -95,7 +95,7 @@ def test_the_recorded_line() -> None:
     name, *entries = line.split("; ")
     assert name == NAME
     keys = [e.partition("=")[0] for e in entries]
-    assert keys == sorted(keys) and len(keys) == 52
+    assert keys == sorted(keys) and len(keys) == 53
     for entry in ("input_dim=[['x', '1,3']]", "preserve_io=[[]]", "no_simplification=True", "batch=None"):
         assert entry in entries
     assert {"out_names=[]", "float_bw=32", "input_network=m.onnx"} <= set(entries)
