@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import openqnn
 from openqnn.compiler import Source, compile_source, resolved
 from openqnn.errors import BackendError, ModelError, UsageError
 from openqnn.qnn import abi
+from openqnn.qnn.child import can_fork
 from openqnn.qnn.net import Net, NetScalar, qnn_name
 from openqnn.qnn.options import DeviceOptions
 from openqnn.runtime.vendor import Target
@@ -66,15 +68,18 @@ made.save(sys.argv[2])
 
 
 @needs_htp
-def test_a_copy_of_the_process_and_a_new_one_compile_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_of_the_process_and_a_new_one_compile_the_same(tmp_path: Path) -> None:
     """A process with threads is not copied; in a clean one, the child is a copy of it."""
     subprocess.run([sys.executable, "-c", FORKED, "htp", tmp_path / "f.bin"], env=environment(), check=True)
-    monkeypatch.setattr("openqnn.compiler.can_fork", lambda: False)
-    monkeypatch.setattr("openqnn.runtime.guard.can_fork", lambda: False)
-    graph = openqnn.convert(model_path("mnist_conv"))
-    openqnn.compile(graph, "htp").save(tmp_path / "s.bin")
+    graph, done = openqnn.convert(model_path("mnist_conv")), threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert not can_fork()
+        openqnn.compile(graph, "htp").save(tmp_path / "s.bin")
+    finally:
+        done.set()
+        thread.join()
     assert (tmp_path / "f.bin").read_bytes() == (tmp_path / "s.bin").read_bytes()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from openqnn.errors import BackendError, OutputError, UnsupportedError
-from openqnn.qnn import child as module
-from openqnn.qnn.child import Child, can_fork
+from openqnn.qnn.child import Child
 from openqnn.qnn.messages import Done, Failed, Task
 from openqnn.qnn.worker import Board, Reporter
+from tests.cli.tool import environment
+from tests.qnn.nets import needs_cpu
 
 
 def work(kind: str, reporter: Reporter) -> object:
@@ -145,21 +146,33 @@ def test_a_forked_child_leaves_our_streams_alone(capfd: pytest.CaptureFixture[st
     assert capfd.readouterr() == ("before\n", "after\n")
 
 
-def test_only_a_process_of_one_thread_and_no_library_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.threading, "active_count", lambda: 1)
-    monkeypatch.setattr(module.library, "any_loaded", lambda: False)
-    assert can_fork()
-    monkeypatch.setattr(module.library, "any_loaded", lambda: True)
-    assert not can_fork()
-    monkeypatch.undo()
-    done = threading.Event()
-    thread = threading.Thread(target=done.wait)
-    thread.start()
-    try:
-        assert not can_fork()
-    finally:
-        done.set()
-        thread.join()
+ALONE = """
+import threading
+from openqnn.qnn.child import can_fork
+assert can_fork()
+done = threading.Event()
+thread = threading.Thread(target=done.wait)
+thread.start()
+assert not can_fork()
+done.set()
+thread.join()
+assert can_fork()
+"""
+LOADED = """
+from openqnn.qnn.child import can_fork
+from openqnn.qnn.library import load_library
+load_library("cpu")
+assert not can_fork()
+"""
+
+
+def test_only_a_process_of_one_thread_is_copied() -> None:
+    subprocess.run([sys.executable, "-c", ALONE], env=environment(), check=True)
+
+
+@needs_cpu
+def test_a_process_with_a_library_is_not_copied() -> None:
+    subprocess.run([sys.executable, "-c", LOADED], env=environment(), check=True)
 
 
 def test_a_board_keeps_the_newest_step_however_long() -> None:
