@@ -242,7 +242,9 @@ def prepared_for(graph: Graph, recipe: Recipe, backend: str, width: int = 0) -> 
     """The float graph in the forms that the backend computes right in fixed point, up to that width."""
     if backend != HTP:
         return graph
-    return prepare_fixed(legalise_htp(graph), max([width, recipe.act_bw, *recipe.widths.values()]))
+    return prepare_fixed(
+        legalise_htp(graph, to_fix=True), max([width, recipe.act_bw, *recipe.widths.values()])
+    )
 
 
 def accepted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from openqnn.errors import UnsupportedError
 from openqnn.ir import Graph, Node, Value
@@ -16,20 +16,20 @@ from openqnn.passes.explain import Explain
 from openqnn.passes.htp.border import fit_border
 from openqnn.passes.htp.matrix import ON_BLOCKS
 from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
-from openqnn.passes.htp.rules import RULES, Problem, Refusal, RuleFunction
+from openqnn.passes.htp.rules import HALF_ONLY, RULES, Problem, Refusal, RuleFunction
 from openqnn.passes.htp.types import finite_constants, fit_types, widen_types
 
 ROUNDS = 12  # what a rule puts in may need another rule; the longest chain seen is 4
 GENERIC: tuple[RuleFunction, ...] = (fit_types, fit_rank)
 
 
-def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
+def legalise_htp(graph: Graph, explain: Explain | None = None, *, to_fix: bool = False) -> Graph:
     """A graph that computes the same and that HTP takes; UnsupportedError names every node that it cannot.
 
     Inputs and outputs keep their names and ports, but may have another type or shape: types that HTP has no
     arithmetic for become int32 or float32, and more than five axes are merged. A graph that computes in fixed
     point stays as it is, but for weights in blocks: it was brought into these forms before its ranges were
-    measured.
+    measured. One that is going `to_fix` its ranges does without what only half precision needs.
     """
     log, made = explain if explain is not None else Explain(), clone_graph(graph)
     if _is_fixed(graph):
@@ -37,7 +37,7 @@ def legalise_htp(graph: Graph, explain: Explain | None = None) -> Graph:
         return made
     problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
     for _ in range(ROUNDS):
-        if not _round(made, log, problems):
+        if not _round(made, log, problems, HALF_ONLY if to_fix else frozenset()):
             break
     merge_views(made)
     finite_constants(made)
@@ -69,12 +69,16 @@ def _problem(node: Node, e: Refusal) -> Problem:
     return Problem(node.op, node.where, e.reason, e.hint)
 
 
-def _round(graph: Graph, log: Explain, problems: dict[str, Problem]) -> int:
+def _round(
+    graph: Graph, log: Explain, problems: dict[str, Problem], without: Collection[RuleFunction]
+) -> int:
     changes = 0
     for node in list(graph.nodes):
         for rule in (*RULES.get(node.op, ()), *GENERIC):
             if not alive(node) or node.where in problems:
                 break
+            if rule in without:
+                continue
             changes += _apply(graph, log, node, rule, problems)
     return changes
 

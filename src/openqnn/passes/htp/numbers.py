@@ -125,7 +125,7 @@ def _scaled_length(b: Builder, m: Value, scale: float) -> Value:
     return b.mul(b.sqrt(sums), scale / part)
 
 
-@rule("Sigmoid")
+@rule("Sigmoid", half=True)
 def sigmoid_of_scores(node: Node, b: Builder) -> Instead:
     # Off by up to 3e-4, and 0 from -10 on: harmless inside a network, but the scores that it gives are such
     # small numbers. From -17 to 0, e^x / (1 + e^x) keeps three digits; e^x of less than -17 can be garbage.

@@ -27,6 +27,7 @@ MOST: Final = 5  # axes of a tensor
 Instead: TypeAlias = "Value | Sequence[Value] | None"
 RuleFunction: TypeAlias = Callable[[Node, Builder], Instead]
 RULES: Final[dict[str, list[RuleFunction]]] = {}
+HALF_ONLY: Final[set[RuleFunction]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,17 @@ class Problem:
         return f"{self.where}: {self.reason}" + (f"\n  hint: {self.hint}" if self.hint else "")
 
 
-def rule(*ops: str) -> Callable[[RuleFunction], RuleFunction]:
-    """Registers a function for those ops; rules of one op are tried in the order of registration."""
+def rule(*ops: str, half: bool = False) -> Callable[[RuleFunction], RuleFunction]:
+    """Registers a function for those ops; rules of one op are tried in the order of registration.
+
+    One for `half` precision only mends what that loses, and costs accuracy in fixed point.
+    """
 
     def register(function: RuleFunction) -> RuleFunction:
         for name in ops:
             RULES.setdefault(name, []).append(function)
+        if half:
+            HALF_ONLY.add(function)
         return function
 
     return register
