@@ -1,12 +1,12 @@
 """Accuracy of quantized models: ours, ONNX Runtime's recipe for QNN and aimet-onnx, on the same data.
 
-    python -m benchmarks accuracy --models mnist_conv,magika --aimet /path/to/python --htp --write
+    python -m benchmarks accuracy --models mnist_conv,magika --aimet /path/to/python --htp 60 --write
 
 The figure of a model is its SQNR on samples that calibration has not seen: for each output the energy of
 the float model's numbers over the energy of the error, over all samples, in dB; then the mean over the
-outputs. Our graph runs in the built-in simulation; the peers run as they simulate themselves: ONNX Runtime's
-QDQ model literally in ONNX Runtime, aimet-onnx in its own session. Where a column says HTP, our graph and
-ONNX Runtime's, brought into the same form, ran on libQnnHtp, on the first samples only.
+outputs. All graphs run in the same way: ours, ONNX Runtime's QDQ model and aimet-onnx's encodings, the last
+two read into graphs of ours, in the built-in simulation of HTP, and the same graphs on libQnnHtp, on as many
+samples as it computes in the time that it is given. Beside that stands what the peers' own simulations say.
 """
 
 from __future__ import annotations
@@ -29,10 +29,20 @@ import onnx
 
 import openqnn
 from benchmarks.labels import LABELLED, Labelled
-from benchmarks.peers import Inputs, Outputs, PeerError, aimet, onnx_runtime, qdq_model, run_onnx, simplified
+from benchmarks.peers import (
+    Inputs,
+    Outputs,
+    PeerError,
+    aimet,
+    imported,
+    outputs_in,
+    recipe_model,
+    run_onnx,
+    simplified,
+)  # fmt: skip
 from benchmarks.report import Section, Verdict
 from openqnn.errors import OpenQnnError
-from openqnn.ir import Graph
+from openqnn.ir import DType, Graph
 from openqnn.quantization import quantize
 from tests.models.fetch import cache_directory, model_path
 from tests.models.sets import SETS, DataSet, data_set, shapes_of
@@ -42,15 +52,18 @@ WIDTHS = (8, 16)  # of activations; weights have 8 bits
 EXPORTED = "efficientnet_lite0"
 PEERS = ("ort", "ort per channel", "aimet")
 WITHIN, BETTER = -0.3, 3.0  # dB against the better peer: on every model, and on average
-SLOWEST, HTP_SAMPLES = 60.0, 2  # seconds that one sample may take on HTP, and how many run there
+OURS, SIMULATED = "ours", "ours, simulated"
+SLOWEST = 60.0  # seconds that one sample may take on HTP
 CAP = 100.0  # dB: what is closer is equal
 MOST_LOST = 1.0  # % of the right answers
+DEQUANTIZE, MOST_REAL = "Dequantize", 0.02  # a share of nodes in floating point that is worth a note
 
 NOTES = """\
-What the figures mean. The peers' simulations are kinder than hardware: they compute each op of the source
-model in floating point between rounded tensors, so that an LSTM or GRU is one op that rounds nothing inside;
-our graph has it unrolled into the ops that HTP runs, each of them rounded, with sums as HTP adds them.
-aimet-onnx has its default configuration (scales per tensor). Where a peer refused a model its cell is empty.
+What the figures mean. A peer's graph is in fixed point where the peer has encodings, and in floating point
+elsewhere: inside an LSTM or GRU, for one, which the peers take for a single op that rounds nothing inside.
+Their own simulations compute each op of the source model in floating point between rounded tensors; ours adds
+as HTP does. aimet-onnx has its default configuration (scales per tensor). Where a peer refused a model its
+cell is empty; where its graph could not be read or run, its own simulation stands for it.
 Outputs that are probabilities close to 0 and 1 give high figures that single samples decide.
 
 How the default was chosen. Calibration never sees the samples that judge, but the constants of headroom and
@@ -64,23 +77,34 @@ part in it.
 
 @dataclass
 class Row:
-    """One model at one width: dB by who made the graph, and what went wrong."""
+    """One model at one width: dB by who made the graph, where it ran, and what went wrong."""
 
     model: str
     bits: int
     ours: float = float("nan")
-    peers: dict[str, float] = field(default_factory=dict[str, float])
+    simulated: dict[str, float] = field(default_factory=dict[str, float])
+    own: dict[str, float] = field(default_factory=dict[str, float])
     htp: dict[str, float] = field(default_factory=dict[str, float])
+    samples: int = 0
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list[str])
 
     @property
-    def best(self) -> float:
-        return max((v for v in self.peers.values() if np.isfinite(v)), default=float("nan"))
+    def lead(self) -> float:
+        """Over the better peer in the same simulation."""
+        return self.ours - _best(self.own | self.simulated)
 
     @property
-    def lead(self) -> float:
-        return self.ours - self.best
+    def htp_lead(self) -> float:
+        return self.htp.get(OURS, float("nan")) - _best({p: self.htp[p] for p in PEERS if p in self.htp})
+
+    @property
+    def own_lead(self) -> float:
+        return self.ours - _best(self.own)
+
+
+def _best(figures: Mapping[str, float]) -> float:
+    return max((v for v in figures.values() if np.isfinite(v)), default=float("nan"))
 
 
 def sqnr(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> float:
@@ -93,6 +117,11 @@ def sqnr(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]
             )
             figures.append(min(10 * float(np.log10((b**2).sum() / max(((a - b) ** 2).sum(), 1e-30))), CAP))
     return float(np.mean(figures))
+
+
+def _named(found: Sequence[Mapping[str, Any]], wanted: Sequence[Outputs]) -> list[dict[str, Any]]:
+    """Outputs under the names of the source model: peers rename some, and keep their order."""
+    return [dict(zip(w, f.values(), strict=True)) for f, w in zip(found, wanted, strict=True)]
 
 
 def source(model: str, torch: str | None) -> onnx.ModelProto:
@@ -122,15 +151,18 @@ def _exported(torch: str | None) -> Path:
 
 
 class Judge:
-    """Measures models. Figures of peers, which do not change with our code, are kept in a file."""
+    """Measures models. What the peers made, which does not change with our code, and figures are kept."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.aimet, self.torch, self.htp = arguments.aimet, arguments.torch, arguments.htp
         self.threads: int = arguments.threads
-        self.store: Path | None = arguments.keep
-        self.kept: dict[str, Any] = (
-            json.loads(self.store.read_text()) if self.store is not None and self.store.exists() else {}
-        )
+        self.folder: Path = arguments.keep
+        self.store = self.folder / "figures.json"
+        self.kept: dict[str, Any] = json.loads(self.store.read_text()) if self.store.exists() else {}
+
+    def has(self, model: str) -> bool:
+        """Whether the figures of a model are there already."""
+        return all(f"{model}/{bits}/row" in self.kept for bits in WIDTHS)
 
     def rows(self, model: str) -> list[Row]:
         proto, data = source(model, self.torch), data_set(model)
@@ -142,7 +174,7 @@ class Judge:
         return found
 
     def all_rows(self) -> list[Row]:
-        """Those of this run, and of the file."""
+        """Those of this run, and those that were kept."""
         keys = [f"{model}/{bits}/row" for bits in WIDTHS for model in SETS]
         return [Row(**self.kept[key]) for key in keys if key in self.kept]
 
@@ -150,18 +182,19 @@ class Judge:
         self, model: str, bits: int, proto: onnx.ModelProto, data: DataSet, wanted: list[Outputs]
     ) -> Row:
         row = Row(model, bits)
+        start = time.process_time()
+        graphs = {OURS: self.ours(proto, model, bits, data.calibration)}
+        row.seconds = time.process_time() - start
+        row.ours = sqnr(self.run(graphs[OURS], data.evaluation), wanted)
         for peer in PEERS:
             found = self.kept.get(f"{model}/{bits}/{peer}")
             if isinstance(found, float):
-                row.peers[peer] = found
+                row.own[peer] = found
+                self._simulate(row, peer, graphs, data, wanted)
             elif found is not None:
                 row.notes.append(f"{peer}: {found}")
-        start = time.process_time()
-        graph = self.ours(proto, model, bits, data.calibration)
-        row.seconds = time.process_time() - start
-        row.ours = sqnr(self.run(graph, data.evaluation), wanted)
         if self.htp:
-            self._on_htp(row, graph, proto, data, wanted)
+            self._on_htp(row, graphs, data, wanted)
         return row
 
     def ours(self, proto: onnx.ModelProto, model: str, bits: int, calibration: Sequence[Inputs]) -> Graph:
@@ -176,34 +209,59 @@ class Judge:
 
     # -- the peers -------------------------------------------------------------------------------------------
 
+    def _files(self, model: str, bits: int, peer: str) -> tuple[Path, Path | None]:
+        """The model that a peer made, and its encodings where they are not in it."""
+        folder = self.folder / model
+        if peer == PEERS[2]:
+            return folder / f"{bits}.onnx", folder / f"{bits}.encodings"
+        return folder / f"{peer.replace(' ', '-')}-{bits}.onnx", None
+
+    def _simulate(
+        self, row: Row, peer: str, graphs: dict[str, Graph], data: DataSet, wanted: list[Outputs]
+    ) -> None:
+        """A peer's encodings in our simulation."""
+        path, encodings = self._files(row.model, row.bits, peer)
+        try:
+            graph = imported(path, data.shapes, encodings)
+            row.simulated[peer] = sqnr(_named(self.run(graph, data.evaluation), wanted), wanted)
+        except OpenQnnError as e:
+            row.notes.append(f"{peer} here: {' '.join(str(e).split())[:120]}")
+            return
+        graphs[peer] = graph
+        real = [n for n in graph.nodes if any(v.dtype is DType.FLOAT_32 for v in n.outputs)]
+        share = len([n for n in real if n.op != DEQUANTIZE]) / len(graph.nodes)
+        if share > MOST_REAL:
+            row.notes.append(f"{peer}: {share:.0%} of the nodes in floating point")
+
     def _ask_peers(self, model: str, proto: onnx.ModelProto, data: DataSet, wanted: list[Outputs]) -> None:
+        (self.folder / model).mkdir(parents=True, exist_ok=True)
         simple = simplified(proto)
         for bits in WIDTHS:
             for peer, per_channel in ((PEERS[0], False), (PEERS[1], True)):
-                ask = lambda b=bits, c=per_channel: self._ort(simple, proto, data, b, c)
-                self._keep(f"{model}/{bits}/{peer}", lambda a=ask: sqnr(a(), wanted))
-        keys = [f"{model}/{bits}/aimet" for bits in WIDTHS]
+                path, _ = self._files(model, bits, peer)
+
+                def ask(path: Path = path, bits: int = bits, per_channel: bool = per_channel) -> float:
+                    recipe_model((simple, proto), data.calibration, bits, per_channel, path)
+                    return sqnr(run_onnx(path, data.evaluation, literal=True), wanted)
+
+                self._keep(f"{model}/{bits}/{peer}", ask)
+        keys = [f"{model}/{bits}/{PEERS[2]}" for bits in WIDTHS]
         if self.aimet and not all(k in self.kept for k in keys):
-            self._aimet(keys, simple, data, wanted)
+            self._aimet(keys, model, simple, data, wanted)
 
-    def _ort(
-        self, simple: onnx.ModelProto, proto: onnx.ModelProto, data: DataSet, bits: int, per_channel: bool
-    ) -> list[Outputs]:
-        """What its recipe makes of the simplified model, or where it fails on that, of the model as it is."""
+    def _aimet(
+        self, keys: list[str], model: str, simple: onnx.ModelProto, data: DataSet, wanted: list[Outputs]
+    ) -> None:
+        folder = self.folder / model
         try:
-            return onnx_runtime(simple, data.calibration, data.evaluation, bits, per_channel)
-        except PeerError:
-            return onnx_runtime(proto, data.calibration, data.evaluation, bits, per_channel)
-
-    def _aimet(self, keys: list[str], simple: onnx.ModelProto, data: DataSet, wanted: list[Outputs]) -> None:
-        try:
-            found = aimet(self.aimet, simple, data.calibration, data.evaluation)
+            aimet(self.aimet, simple, data.calibration, data.evaluation, folder)
         except PeerError as e:
             for key in keys:
                 self._keep(key, lambda e=e: str(e))
             return
         for key, bits in zip(keys, WIDTHS, strict=True):
-            self._keep(key, lambda b=bits: sqnr(found[b], wanted))
+            found = outputs_in(folder / f"outputs-{bits}.npz", len(wanted))
+            self._keep(key, lambda f=found: sqnr(f, wanted))
 
     def _keep(self, key: str, figure: Callable[[], float | str]) -> None:
         if key in self.kept:
@@ -215,40 +273,32 @@ class Judge:
         self._save()
 
     def _save(self) -> None:
-        if self.store is not None:
-            self.store.write_text(json.dumps(self.kept, indent=1) + "\n")
+        partial = self.store.with_suffix(".partial")
+        partial.write_text(json.dumps(self.kept, indent=1) + "\n")
+        partial.replace(self.store)
 
     # -- HTP -------------------------------------------------------------------------------------------------
 
-    def _on_htp(
-        self, row: Row, graph: Graph, proto: onnx.ModelProto, data: DataSet, wanted: list[Outputs]
-    ) -> None:
-        feeds, truth = data.evaluation[:HTP_SAMPLES], wanted[:HTP_SAMPLES]
+    def _on_htp(self, row: Row, graphs: Mapping[str, Graph], data: DataSet, wanted: list[Outputs]) -> None:
+        """Every graph on the same first samples, as many as ours gets through in the time for a graph."""
+        start = time.perf_counter()
         try:
-            start = time.perf_counter()
-            self.run(graph, feeds[:1], "htp")
-            if time.perf_counter() - start > SLOWEST:
-                row.notes.append("HTP: the simulator takes over a minute")
-                return
-            row.htp["ours"] = sqnr(self.run(graph, feeds, "htp"), truth)
-            row.htp["ours, simulated"] = sqnr(self.run(graph, feeds), truth)
-            theirs = self._imported(proto, row, data)
-            row.htp[PEERS[1]] = sqnr(self.run(theirs, feeds, "htp"), truth)
-        except (OpenQnnError, PeerError) as e:
+            self.run(graphs[OURS], data.evaluation[:1], "htp")
+        except OpenQnnError as e:
             row.notes.append(f"HTP: {' '.join(str(e).split())[:120]}")
-
-    def _imported(self, proto: onnx.ModelProto, row: Row, data: DataSet) -> Graph:
-        """ONNX Runtime's QDQ model as a graph of ours with its encodings."""
-        with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            return
+        taken = time.perf_counter() - start
+        if taken > SLOWEST:
+            row.notes.append("HTP: the simulator takes over a minute")
+            return
+        row.samples = min(max(int(self.htp / taken), 1), len(wanted))
+        feeds, truth = data.evaluation[: row.samples], wanted[: row.samples]
+        row.htp[SIMULATED] = sqnr(self.run(graphs[OURS], feeds), truth)
+        for who, graph in graphs.items():
             try:
-                path = qdq_model(simplified(proto), data.calibration, row.bits, True, Path(scratch))
-            except Exception as first:  # as in _ort
-                try:
-                    path = qdq_model(proto, data.calibration, row.bits, True, Path(scratch))
-                except Exception:
-                    raise PeerError(f"ort: {type(first).__name__}: {first}") from first
-            return quantize(openqnn.convert(path, input_shapes=shapes_of(row.model)), float_fallback=True)
+                row.htp[who] = sqnr(_named(self.run(graph, feeds, "htp"), truth), truth)
+            except OpenQnnError as e:
+                row.notes.append(f"HTP, {who}: {' '.join(str(e).split())[:120]}")
 
     # -- labels ----------------------------------------------------------------------------------------------
 
@@ -274,34 +324,35 @@ class Judge:
 # -- the report ----------------------------------------------------------------------------------------------
 
 
-def section(rows: Sequence[Row]) -> Section:
-    columns = (
-        "model",
-        "bits",
-        "ours",
-        *PEERS,
-        "lead",
-        "HTP: ours",
-        "simulated",
-        "ort per channel ",
-        "cpu s",
-        "notes",
+def sections_of(rows: Sequence[Row]) -> list[Section]:
+    nan = float("nan")
+    found = Section(
+        "In the simulation of HTP, SQNR in dB on unseen samples",
+        ("model", "bits", "ours", *PEERS, "lead", "cpu s", "notes"),
     )
-    found = Section("Accuracy against the float model, SQNR in dB on unseen samples", columns)
+    on_htp = Section("On libQnnHtp", ("model", "bits", "samples", "ours", "ours, simulated", *PEERS, "lead"))
+    own = Section("The peers in their own simulations", ("model", "bits", "ours", *PEERS, "lead"))
     for r in rows:
-        peers = [r.peers.get(p, float("nan")) for p in PEERS]
-        htp = [r.htp.get(k, float("nan")) for k in ("ours", "ours, simulated", PEERS[1])]
-        found.rows.append(
-            (r.model, f"8/{r.bits}", r.ours, *peers, r.lead, *htp, r.seconds, "; ".join(r.notes)[:160])
-        )
+        name, peers = (r.model, f"8/{r.bits}"), lambda of: [of.get(p, nan) for p in PEERS]
+        found.rows.append((*name, r.ours, *peers(r.simulated), r.lead, r.seconds, "; ".join(r.notes)[:240]))
+        own.rows.append((*name, r.ours, *peers(r.own), r.own_lead))
+        if r.htp:
+            ours = [r.htp.get(k, nan) for k in (OURS, SIMULATED)]
+            on_htp.rows.append((*name, r.samples, *ours, *peers(r.htp), r.htp_lead))
     for bits in WIDTHS:
-        leads = [r.lead for r in rows if r.bits == bits and np.isfinite(r.lead)]
-        if leads:
-            found.verdicts += [
-                Verdict(f"8/{bits}: least lead over the better peer, dB", min(leads), WITHIN, at_least=True),
-                Verdict(f"8/{bits}: mean lead, dB", float(np.mean(leads)), BETTER, at_least=True),
-            ]
-    return found
+        some = [r for r in rows if r.bits == bits]
+        _judge(found, f"8/{bits}", [r.lead for r in some])
+        _judge(on_htp, f"8/{bits} on libQnnHtp", [r.htp_lead for r in some])
+    return [found, on_htp, own]
+
+
+def _judge(section: Section, what: str, leads: Sequence[float]) -> None:
+    known = [lead for lead in leads if np.isfinite(lead)]
+    if known:
+        section.verdicts += [
+            Verdict(f"{what}: least lead over the better peer, dB", min(known), WITHIN, at_least=True),
+            Verdict(f"{what}: mean lead, dB", float(np.mean(known)), BETTER, at_least=True),
+        ]
 
 
 def label_section(found: Mapping[str, Mapping[str, float]]) -> Section:
@@ -341,32 +392,51 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--models", default=",".join(SETS), help="some of the models, by comma")
     parser.add_argument("--aimet", metavar="PYTHON", help="a Python that has aimet-onnx")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch, for EfficientNet-Lite0")
-    parser.add_argument("--htp", action="store_true", help="measure on libQnnHtp as well")
+    parser.add_argument(
+        "--htp",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="measure on libQnnHtp too, so long per graph",
+    )
     parser.add_argument("--labels", action="store_true", help="count right answers as well")
     parser.add_argument(
-        "--keep", type=Path, metavar="FILE", help="keep figures here: those of the peers are taken from it"
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="keep figures and what the peers made here: the peers are asked once, and runs add up",
     )
+    parser.add_argument("--resume", action="store_true", help="leave models whose figures are kept")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     arguments = parser.parse_args(argv)
     logging.disable(logging.WARNING)  # of ONNX Runtime's quantizer
     os.environ.setdefault("TQDM_DISABLE", "1")
-    judge = Judge(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments.keep = arguments.keep or Path(scratch)
+        arguments.keep.mkdir(parents=True, exist_ok=True)
+        sections = _measured(Judge(arguments), arguments)
+    for part in sections:
+        print(part.text(), end="\n\n")
+    if arguments.write:
+        PAGE.write_text(page(sections), encoding="utf-8")
+    return 0 if all(v.met for s in sections for v in s.verdicts) else 1
+
+
+def _measured(judge: Judge, arguments: argparse.Namespace) -> list[Section]:
     for model in filter(None, arguments.models.split(",")):
+        if arguments.resume and judge.has(model):
+            continue
         try:
             found = judge.rows(model)
         except (PeerError, OpenQnnError) as e:
             print(f"{model}: left out: {e}", flush=True)
             continue
         for row in found:
-            print(section([row]).text().splitlines()[3], flush=True)
-    sections = [section(judge.all_rows())]
+            print(json.dumps(asdict(row)), flush=True)
+    sections = sections_of(judge.all_rows())
     for labelled in LABELLED if arguments.labels else ():
         judge.labels(labelled)
     if judge.all_labels():
         sections.append(label_section(judge.all_labels()))
-    for part in sections:
-        print(part.text(), end="\n\n")
-    if arguments.write:
-        PAGE.write_text(page(sections), encoding="utf-8")
-    return 0 if all(v.met for s in sections for v in s.verdicts) else 1
+    return sections

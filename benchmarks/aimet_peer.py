@@ -3,8 +3,8 @@
     python benchmarks/aimet_peer.py DIR [CONFIG]
 
 DIR holds model.onnx, calibration.npz and evaluation.npz (arrays named <sample>/<input>); outputs-8.npz and
-outputs-16.npz are written there (<sample>/<output>), by the bits of the activations. Batch norms are folded
-first, as AIMET's guide says.
+outputs-16.npz are written there (<sample>/<output>), by the bits of the activations, and what AIMET exports:
+8.onnx with 8.encodings, and the same for 16. Batch norms are folded first, as AIMET's guide says.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+
+VERSION = "1.0.0"  # of the encodings file
 
 
 def samples(path: Path) -> list[dict[str, np.ndarray]]:
@@ -51,6 +53,7 @@ def simulated(folder: Path, bits: int, config: str | None) -> dict[str, Any]:
     for number, inputs in enumerate(samples(folder / "evaluation.npz")):
         for name, array in zip(names, sim.session.run(None, inputs), strict=True):
             found[f"{number}/{name}"] = array
+    sim.export(str(folder), str(bits), encoding_version=VERSION)
     return found
 
 

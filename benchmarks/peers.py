@@ -1,13 +1,18 @@
-"""The other quantizers: ONNX Runtime's recipe for QNN and aimet-onnx, simulated as they simulate themselves.
+"""The other quantizers: ONNX Runtime's recipe for QNN and aimet-onnx.
 
-ONNX Runtime's QDQ model runs in ONNX Runtime with all optimisations off: every tensor is rounded where the
-model says so and nothing else happens. aimet-onnx runs its own simulation, in a Python of its own.
+What they make of a model is kept in a folder: ONNX Runtime's QDQ model, and the model and the encodings that
+aimet-onnx exports, which runs in a Python of its own. Both are judged as graphs of ours with their encodings,
+and as they simulate themselves: the QDQ model in ONNX Runtime with all optimisations off, where every tensor
+is rounded where the model says so and nothing else happens, and aimet-onnx in its own session.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +23,13 @@ import onnx.version_converter
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+import openqnn
+from openqnn.ir import Graph
+from openqnn.quantization import quantize
+
 Inputs = Mapping[str, NDArray[Any]]
 Outputs = dict[str, NDArray[Any]]
+Shapes = Mapping[str, tuple[int, ...]]
 CHANNELS_SINCE = 13  # the opset whose DequantizeLinear has an axis
 AIMET_TIMEOUT = 1800  # seconds
 
@@ -40,25 +50,27 @@ def run_onnx(model: bytes | Path, feeds: Sequence[Inputs], *, literal: bool = Fa
     return [dict(zip(names, outputs, strict=True)) for outputs in found]
 
 
-def onnx_runtime(
-    model: onnx.ModelProto,
-    calibration: Sequence[Inputs],
-    feeds: Sequence[Inputs],
-    bits: int,
-    per_channel: bool,
-) -> list[Outputs]:
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            found = qdq_model(model, calibration, bits, per_channel, Path(scratch))
-            return run_onnx(found, feeds, literal=True)
-        except Exception as e:  # whatever it raises is its result
-            raise PeerError(f"{type(e).__name__}: {' '.join(str(e).split())[:200]}") from e
+def recipe_model(
+    models: Sequence[onnx.ModelProto], calibration: Sequence[Inputs], bits: int, per_channel: bool, to: Path
+) -> None:
+    """The QDQ model of ONNX Runtime's recipe for QNN: of the first of the models that it gets through."""
+    said: list[str] = []
+    for model in models:
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                made = _qdq_model(model, calibration, bits, per_channel, Path(scratch))
+                ort.InferenceSession(made, providers=["CPUExecutionProvider"])
+                shutil.copyfile(made, to)
+                return
+            except Exception as e:  # whatever it raises is its result
+                said.append(f"{type(e).__name__}: {' '.join(str(e).split())[:200]}")
+    raise PeerError(said[0])
 
 
-def qdq_model(
+def _qdq_model(
     model: onnx.ModelProto, calibration: Sequence[Inputs], bits: int, per_channel: bool, scratch: Path
 ) -> Path:
-    """The QDQ model of ONNX Runtime's recipe for QNN, as its documentation makes it."""
+    """As its documentation makes it."""
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize
     from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config, qnn_preprocess_model
 
@@ -114,13 +126,22 @@ def simplified(model: onnx.ModelProto) -> onnx.ModelProto:
         ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         found = onnx.load(target)
         del found.metadata_props[:]  # the recipe trips over them
+        _flatten_biases(found)
         return found
 
 
+def _flatten_biases(model: onnx.ModelProto) -> None:
+    """A Gemm whose bias is a row of one becomes one with a vector: the recipe fails on rows per channel."""
+    biases = {n.input[2] for n in model.graph.node if n.op_type == "Gemm" and len(n.input) > 2}
+    for constant in model.graph.initializer:
+        if constant.name in biases and len(constant.dims) == 2 and constant.dims[0] == 1:
+            del constant.dims[0]
+
+
 def aimet(
-    python: str, model: onnx.ModelProto, calibration: Sequence[Inputs], feeds: Sequence[Inputs]
-) -> dict[int, list[Outputs]]:
-    """The outputs by the bits of the activations."""
+    python: str, model: onnx.ModelProto, calibration: Sequence[Inputs], feeds: Sequence[Inputs], to: Path
+) -> None:
+    """Leaves outputs-8.npz, 8.onnx and 8.encodings in a folder, and the same for 16 bits of activations."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         onnx.save(model, folder / "model.onnx")
@@ -128,14 +149,28 @@ def aimet(
             arrays: dict[str, Any] = {f"{i}/{k}": a for i, s in enumerate(samples) for k, a in s.items()}
             np.savez(folder / name, **arrays)
         command = [python, str(Path(__file__).with_name("aimet_peer.py")), scratch]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=AIMET_TIMEOUT)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=AIMET_TIMEOUT, env=clean
+        )
         if not (folder / "outputs-16.npz").exists():  # its exit code says nothing: it may crash at its end
             last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
             raise PeerError(last[:200])
-        return {bits: _outputs(folder / f"outputs-{bits}.npz", len(feeds)) for bits in (8, 16)}
+        for bits in (8, 16):
+            onnx.save(onnx.load(folder / f"{bits}.onnx"), to / f"{bits}.onnx")  # its data is in another file
+            for name in (f"outputs-{bits}.npz", f"{bits}.encodings"):
+                shutil.copyfile(folder / name, to / name)
 
 
-def _outputs(path: Path, count: int) -> list[Outputs]:
+def imported(model: Path, shapes: Shapes, encodings: Path | None = None) -> Graph:
+    """A graph of ours with the encodings of a peer, and nothing else in fixed point."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = openqnn.convert(model, input_shapes=dict(shapes))
+        return quantize(graph, overrides=encodings, float_fallback=True, algorithms=())
+
+
+def outputs_in(path: Path, count: int) -> list[Outputs]:
     found: list[Outputs] = [{} for _ in range(count)]
     with np.load(path) as arrays:
         for key in arrays.files:
