@@ -37,7 +37,7 @@ from openqnn.quant.apply import Applied
 from openqnn.quant.data import Samples, samples_of
 from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.noise import Outputs
-from openqnn.quant.overrides import read_overrides
+from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
 
@@ -118,6 +118,7 @@ def quantize(
     opened = model if isinstance(model, Graph) else open_graph(model)
     known = _known(opened, overrides, ignore_encodings) | dict(given or {})
     origin = prepared_for(opened, chosen, backend, WIDE if goal else 0)
+    known = along_channels(origin, known)
     if float_fallback:
         chosen, known = float_where_unknown(origin, chosen, known)
     samples = None if data is None else samples_of(origin, data, native=native)

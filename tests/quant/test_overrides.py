@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import openqnn
 from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.encodings import OUTPUT_CHANNEL, Blocks, EncodingsFile, TensorEncoding
 from openqnn.ir import DType, Encoding, Given, Graph
@@ -216,3 +217,23 @@ def test_only_constants_have_channels() -> None:
     assert {n: a for n, a in axes.items() if a is not None} == {
         "conv/w": 3, "conv/b": 0, "fc.w": 0, "m.w": 1, "t.w": 0
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [5, 6])  # of 6 columns: the wrong axis would not fit, or fit by accident
+def test_channels_follow_a_weight_that_a_pass_turns(rows: int) -> None:
+    """MatMul with a bias becomes FullyConnected, which has its weights the other way round."""
+    rng, graph = np.random.default_rng(0), Graph("g")
+    b = Builder(graph)
+    scales = tuple(0.01 * (i + 1) for i in range(6))
+    weights = (rng.uniform(-100, 100, (rows, 6)) * scales).astype(np.float32)
+    x = graph.add_input("x", DType.FLOAT_32, (4, rows))
+    bias = b.const(np.ones(6, np.float32), name="b")
+    graph.add_output(b("MatMul", x, b.const(weights, name="w"), bias, name="y"))
+    given = match(graph, file_of(by_channel("w", scales))).given
+    data = [rng.standard_normal((4, rows)).astype(np.float32) for _ in range(2)]
+    made = openqnn.quantize(graph, data, given=given, algorithms=())
+    (node,) = (n for n in made.nodes if n.op == "FullyConnected")
+    stored = node.x(1)
+    assert stored.encoding == Encoding(scales, (0,) * 6, 8, 0, symmetric=True)
+    assert stored.data is not None and stored.encoding is not None
+    assert np.abs(stored.encoding.dequantize(stored.data).T - weights).max() <= 0.5001 * max(scales)

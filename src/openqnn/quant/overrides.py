@@ -165,6 +165,21 @@ def _impossible(entry: TensorEncoding, value: Value) -> str:
     return _bad_width(entry, value) or _bad_channels(entry, value) or _bad_zero(entry, value)
 
 
+def along_channels(graph: Graph, given: Mapping[str, Given]) -> dict[str, Given]:
+    """What was said of weights, along their output channels in this graph: a pass may have turned some."""
+    values = {v.name: v for v in graph.constants()}
+    return {name: _turned(said, values.get(name)) for name, said in given.items()}
+
+
+def _turned(said: Given, value: Value | None) -> Given:
+    found = said.encoding
+    axis = None if found is None or found.axis is None or value is None else channel_axis(value)
+    if found is None or axis is None or axis == found.axis:
+        return said
+    blocks = found.blocks and replace(found.blocks, axis=block_axis(axis))
+    return replace(said, encoding=replace(found, axis=axis, blocks=blocks))
+
+
 def _bad_width(entry: TensorEncoding, value: Value) -> str:
     if _is_bias(value):
         what, widths = "a bias", BIAS_WIDTHS
