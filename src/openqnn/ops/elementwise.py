@@ -11,6 +11,7 @@ import numpy as np
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, clipped_sum, squared, total, unrounded_sum
+from openqnn.ops.fixed16 import by_table, sigmoid, tanh
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
@@ -101,8 +102,8 @@ Sin = unary("ElementWiseSin", "Sin", "Sine.")
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
 Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped_sum)
-Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0))
-Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0))
+Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0), fixed=by_table(sigmoid))
+Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(tanh))
 HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.", fixed=unrounded_sum)
 
 
@@ -385,6 +386,7 @@ class ElementWiseUnary:
     operation = _operation(_UNARY)
     infer = same
     lower = _generic(_UNARY)
+    fixed = _generic_fixed(_UNARY)
     moves = Moves.ELEMENTWISE
 
 

@@ -1,0 +1,105 @@
+"""How HTP computes functions of one 16-bit tensor: polynomials by pieces, in integers.
+
+Measured on libQnnHtp with all 65536 stored integers and many encodings. Whatever the steps are, a function of
+one number is a table by stored integer in the end, so the rules are NumPy on all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from openqnn.ir import Array, DType, Node, Value
+from openqnn.ops.body import Body
+from openqnn.ops.fixed import Compute, offset_of, scale_of
+from openqnn.ops.schema import Fixed
+
+# From all stored integers, less the zero point, to results in steps of the output.
+Curve: TypeAlias = Callable[[Node, Array], Array]
+
+STORED = 1 << 16
+FACTOR = 15  # bits of a factor between two encodings
+NUDGE = 1 / 32  # what HTP adds before it rounds a result to steps
+HALF, ONE = 1 << 14, 1 << 15  # fractions have 15 bits
+
+# tanh over (1 - x / TANH_END)^2, in 16 pieces: coefficients of t^0 to t^3, t in [0, 1) along the piece, with
+# 0, 2, 5 and 5 bits more than the result.
+TANH_END = 16 / 3
+TANH = np.array([
+    (32766, -58, -35, -142), (32746, -117, -389, -94), (32702, -250, -672, -149), (32613, -475, -1115, -216),
+    (32453, -837, -1760, -303), (32179, -1392, -2668, -407), (31735, -2214, -3895, -521),
+    (31044, -3385, -5465, -626), (30007, -4987, -7353, -677), (28509, -7078, -9406, -619),
+    (26426, -9658, -11295, -396), (23647, -12622, -12507, 30), (20101, -15726, -12445, 620),
+    (15800, -18595, -10585, 1198), (10858, -20788, -6954, 1600), (5494, -21927, -2101, 1636),
+])  # fmt: skip
+
+
+def by_table(rule: Curve) -> Fixed:
+    """The rule of an op with one input and one output, both of 16 bits."""
+
+    def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+        if not is_wide(n.x(0)) or not is_wide(n.out):
+            return None
+        found = rule(n, np.arange(STORED, dtype=np.int64) + offset_of(n.x(0)))
+        table = np.clip(found - offset_of(n.out), 0, STORED - 1).astype(n.out.dtype.numpy)
+        return b.op("Gather", b.const(table), b.cast(x[0], np.int32))
+
+    return fixed
+
+
+def first_of(*rules: Fixed) -> Fixed:
+    """The first rule that applies."""
+
+    def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+        return next((found for rule in rules if (found := rule(n, b, x, compute)) is not None), None)
+
+    return fixed
+
+
+def is_wide(value: Value) -> bool:
+    return value.dtype is DType.UFIXED_16 and value.encoding is not None
+
+
+def factor(ratio: float) -> tuple[int, int]:
+    """A ratio of encodings as HTP has it: an integer of 15 bits, and how far to the right it is shifted."""
+    shift = min(FACTOR, FACTOR - 1 - int(np.floor(np.log2(ratio))))
+    return int(np.rint(np.ldexp(ratio, shift))), shift
+
+
+def scaled_down(x: Array, ratio: float) -> Array:
+    """Integers times a ratio, cut to integers."""
+    by, shift = factor(ratio)
+    return x * by >> shift if shift >= 0 else x * by << -shift
+
+
+def to_steps(y: Array, ratio: float) -> Array:
+    """Integers times a ratio, rounded to steps of the output."""
+    by, shift = factor(ratio)
+    return np.floor(np.ldexp(y * float(by), -shift) + 0.5 + NUDGE).astype(np.int64)
+
+
+def rounded(x: Array, bits: int) -> Array:
+    return (x + (1 << (bits - 1))) >> bits
+
+
+def _tanh_of(n: Node, x: Array, per_one: float) -> Array:
+    """tanh of the size of x, as a fraction; `per_one` is how much of its argument 1.0 is."""
+    end = STORED - 1
+    left = end - np.minimum(scaled_down(np.abs(x), scale_of(n.x(0)) * per_one), end)
+    warped = left * left >> 16
+    c, t = TANH[warped >> 12], warped & 4095
+    slope = c[:, 1] + rounded((c[:, 2] + rounded(c[:, 3] * t, 12)) * t, 15)
+    return c[:, 0] + rounded(slope * t, 14)
+
+
+def tanh(n: Node, x: Array) -> Array:
+    y = _tanh_of(n, x, STORED / TANH_END)
+    return to_steps(np.where(x < 0, ~y, np.where(x == 0, 0, y)), 1 / (ONE * scale_of(n.out)))
+
+
+def sigmoid(n: Node, x: Array) -> Array:
+    """Half of tanh of half of x, and a half."""
+    y = HALF + (_tanh_of(n, x, STORED / TANH_END / 2) >> 1)
+    return to_steps(np.where(x < 0, ONE - 1 - y, np.where(x == 0, HALF, y)), 1 / (ONE * scale_of(n.out)))
