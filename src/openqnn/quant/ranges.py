@@ -24,6 +24,7 @@ CLIPPING = (
 )
 LEAST_SHARE = 1 / 64  # of the extremes: the smallest range that a search tries
 GRID = 24  # ends that a search tries on each side, first over the whole range and then around the best
+PLACES = np.arange(GRID, dtype=np.float64)
 ENTROPY_GRID = 64
 TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
 ROW_GRID = 12
@@ -47,7 +48,7 @@ def choose(
     if bitwidth > SEARCHED_WIDTH:
         return low, high
     if method is Method.ENTROPY:
-        return _entropy(seen.histogram, low, high, 1 << bitwidth)
+        return _entropy(seen.histogram, low, high, bitwidth)
     weight = CLIPPING if method is Method.SQNR else 1.0
     return _least_noise(Moments(seen.histogram), low, high, bitwidth, symmetric, weight)
 
@@ -102,13 +103,20 @@ class Moments:
 
     def __init__(self, histogram: Histogram) -> None:
         x, n = histogram.centers, histogram.counts.astype(np.float64)
-        self.edges = np.linspace(histogram.first, histogram.last, len(n) + 1)
-        self.sums = np.concatenate([np.zeros((3, 1)), np.cumsum([n, n * x, n * x * x], axis=1)], axis=1)
+        self.first, self.width = histogram.first, histogram.width
+        self.sums = np.zeros((3, len(n) + 1))
+        for sums in self.sums:
+            np.cumsum(n, out=sums[1:])
+            n *= x
         self.zeros = histogram.zeros
 
     def below(self, ends: Floats) -> Floats:
-        """Count, sum and sum of squares of what lies below each end."""
-        return np.stack([np.interp(ends, self.edges, s) for s in self.sums])
+        """Count, sum and sum of squares of what lies below each end: three interpolations at a time."""
+        bins = self.sums.shape[1] - 1
+        places = np.minimum(np.maximum((ends - self.first) / self.width, 0.0), bins)
+        at = np.minimum(places.astype(np.intp), bins - 1)
+        left = self.sums[:, at]
+        return left + (self.sums[:, at + 1] - left) * (places - at)
 
     def noise(self, low: Floats, high: Floats, steps: int, clipping: float) -> Floats:
         """The noise of each range low[i]..high[j]."""
@@ -141,7 +149,7 @@ def _least_noise(
 
 def _ends(extreme: float, span: tuple[float, float]) -> Floats:
     """Ends to try, the widest first; zero has nothing to try."""
-    return extreme * np.linspace(span[1], span[0], GRID) if extreme else np.zeros(1)
+    return extreme * (span[1] + PLACES * ((span[0] - span[1]) / (GRID - 1))) if extreme else np.zeros(1)
 
 
 def _around(best: float, extreme: float, span: tuple[float, float]) -> tuple[float, float]:
@@ -167,16 +175,16 @@ def _zoom(noise: Callable[[Floats], Floats], extreme: float) -> float:
 # -- entropy -------------------------------------------------------------------------------------------------
 
 
-def _entropy(histogram: Histogram, low: float, high: float, levels: int) -> tuple[float, float]:
+def _entropy(histogram: Histogram, low: float, high: float, bitwidth: int) -> tuple[float, float]:
     """The range whose rounded distribution tells least less than the real one (Kullback-Leibler)."""
     counts = _without_zeros(histogram)
     least = min(
-        1.0, 2 * levels * histogram.width / (high - low)
+        1.0, (2 << bitwidth) * histogram.width / (high - low)
     )  # two bins are the least that a level can merge
     shares = np.linspace(1.0, max(least, LEAST_SHARE), ENTROPY_GRID)
     place = lambda end: np.rint((end * shares - histogram.first) / histogram.width).astype(np.intp)
     first, last = (np.clip(place(end), 0, len(counts)) for end in (low, high))
-    best = shares[int(np.argmin(_divergence(counts, first, last, levels)))]
+    best = shares[int(np.argmin(_divergence(counts, first, last, bitwidth)))]
     return float(low * best), float(high * best)
 
 
@@ -189,7 +197,7 @@ def _without_zeros(histogram: Histogram) -> Floats:
     return counts
 
 
-def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp], levels: int) -> Floats:
+def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp], bitwidth: int) -> Floats:
     """For each range of bins: the information that is lost when what is outside goes to its ends, and what is
     inside is known by level only.
 
@@ -197,8 +205,8 @@ def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp],
     """
     running = lambda x: np.concatenate([[0.0], np.cumsum(x)])
     mass, filled, own = running(counts), running(counts > 0), running(_xlogx(counts))
-    borders = first[:, None] + np.arange(levels + 1) * (last - first)[:, None] // levels
-    sums, bins = np.diff(mass[borders]), np.diff(filled[borders])
+    borders = first[:, None] + (np.arange((1 << bitwidth) + 1) * (last - first)[:, None] >> bitwidth)
+    sums, bins = (at[:, 1:] - at[:, :-1] for at in (mass[borders], filled[borders]))
     logs = np.log(np.maximum(sums, TINY) / np.maximum(bins, 1.0))
     inside = mass[last] - mass[first]
     told = own[last] - own[first] - (sums * logs).sum(axis=1)
