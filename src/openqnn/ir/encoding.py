@@ -94,11 +94,16 @@ class Encoding:
         return ((stored.astype(np.float64) + offset) * scale).astype(np.float32)
 
     def quantize(self, real: NDArray[np.generic], signed: bool) -> NDArray[np.int64]:
-        """Rounds half to even and saturates to the bit width; the caller narrows the array type."""
-        scale, offset = self.steps(real.shape), self._broadcast(self.offset, real.ndim)
+        """The nearest stored integers, as AIMET finds them: halves go up, and up to 16 bits it is float32.
+
+        Halves are common: an image that is scaled to [-1, 1] has nothing else. The caller narrows the type.
+        """
+        exact = np.float32 if self.bitwidth <= 16 else np.float64
         low = -(1 << (self.bitwidth - 1)) if signed else 0
-        stored = np.rint(real.astype(np.float64) / scale) - offset
-        return np.clip(stored, low, low + (1 << self.bitwidth) - 1).astype(np.int64)
+        scale, offset = self.steps(real.shape), self._broadcast(self.offset, real.ndim)
+        unsigned = real.astype(exact) / scale.astype(exact) - (offset + low).astype(exact)
+        stored = np.clip(np.floor(unsigned + exact(0.5)), 0, (1 << self.bitwidth) - 1)
+        return stored.astype(np.int64) + low
 
     def permuted(self, perm: tuple[int, ...]) -> Encoding:
         """The encoding after the tensor's axes moved: new axis i was perm[i]."""

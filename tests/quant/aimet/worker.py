@@ -3,9 +3,10 @@
     python worker.py JOB.json
 
 The job has `model` (ONNX, static shapes), `inputs` (npz files), `folder`, and what to do: `export` (versions,
-with `blocks`: how weights are quantized by block), `load` (encodings files) or `simulate` (an encodings file,
-with `off`: quantizers to leave out). Activations for the first input go to `out.npz` after an export
-and to `inside.npz` after a simulation, under quoted names; what happened goes to `report.json`.
+with `blocks`: how weights are quantized by block, and `calibrate`: how many inputs to calibrate with), `load`
+(encodings files) or `simulate` (an encodings file, with `off`: quantizers to leave out). An export leaves the
+activations for the first input in `out.npz` and the outputs for every input in `outputs.npz`, a simulation
+the activations in `inside.npz`, under quoted names; what happened goes to `report.json`.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def quoted(arrays: dict[str, Any]) -> dict[str, Any]:
 def export(job: dict[str, Any], feeds: list[dict[str, Any]]) -> dict[str, Any]:
     sim = simulation(job["model"])
     use_blocks(sim, job.get("blocks", ""))
-    sim.compute_encodings(feeds)
+    sim.compute_encodings(feeds[: job.get("calibrate", len(feeds))])
     report: dict[str, Any] = {}
     for version in job["export"]:
         try:
@@ -76,10 +77,11 @@ def export(job: dict[str, Any], feeds: list[dict[str, Any]]) -> dict[str, Any]:
             report[version] = "ok"
         except Exception as error:
             report[version] = f"{type(error).__name__}: {error}"
-    np.savez(
-        Path(job["folder"]) / "out.npz",
-        **{quote(n, ""): v for n, v in activations(sim, job["model"], feeds[0]).items()},
-    )
+    names = [o.name for o in onnx.load(job["model"], load_external_data=False).graph.output]
+    found = [dict(zip(names, sim.session.run(None, each), strict=True)) for each in feeds]
+    by_sample = {f"{i} {name}": array for i, each in enumerate(found) for name, array in each.items()}
+    np.savez(Path(job["folder"]) / "outputs.npz", **quoted(by_sample))
+    np.savez(Path(job["folder"]) / "out.npz", **quoted(activations(sim, job["model"], feeds[0])))
     return report
 
 
