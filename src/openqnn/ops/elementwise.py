@@ -11,7 +11,7 @@ import numpy as np
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, clipped_sum, squared, total, unrounded_sum
-from openqnn.ops.fixed16 import by_table, sigmoid, tanh
+from openqnn.ops.fixed16 import by_table, elu, exp, sigmoid, tanh
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
@@ -86,7 +86,7 @@ Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.")
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.")
-Exp = unary("ElementWiseExp", "Exp", "e to the power of x.")
+Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(exp))
 Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
 Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
 Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice)
@@ -228,6 +228,7 @@ class Elu:
     alpha = f32(default=1.0)
     infer = same
     lower: Lower = lambda n, b, x: b.op("Elu", x[0], alpha=_number(n, "alpha", 1.0))
+    fixed = by_table(elu)
     moves = Moves.ELEMENTWISE
 
 

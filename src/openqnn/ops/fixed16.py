@@ -35,6 +35,12 @@ TANH = np.array([
     (15800, -18595, -10585, 1198), (10858, -20788, -6954, 1600), (5494, -21927, -2101, 1636),
 ])  # fmt: skip
 
+# 2^x for x in [0, 1), in 4 pieces of one polynomial: coefficients of x^0 to x^3, with 15, 15, 14 and 14 bits.
+POWER = np.array([
+    (32769, 22715, 3925, 987), (32762, 22791, 3780, 1180), (32704, 23130, 3447, 1401),
+    (32463, 24076, 2824, 1676),
+])  # fmt: skip
+
 
 def by_table(rule: Curve) -> Fixed:
     """The rule of an op with one input and one output, both of 16 bits."""
@@ -75,9 +81,10 @@ def scaled_down(x: Array, ratio: float) -> Array:
 
 
 def to_steps(y: Array, ratio: float) -> Array:
-    """Integers times a ratio, rounded to steps of the output."""
-    by, shift = factor(ratio)
-    return np.floor(np.ldexp(y * float(by), -shift) + 0.5 + NUDGE).astype(np.int64)
+    """Integers times a ratio, rounded to steps of the output; next to a power of two the ratio is that."""
+    nearest = np.exp2(np.rint(np.log2(ratio)))
+    by = nearest if abs(ratio / nearest - 1) < 1 / ONE else ratio
+    return np.floor(y * by + 0.5 + NUDGE).astype(np.int64)
 
 
 def rounded(x: Array, bits: int) -> Array:
@@ -103,3 +110,42 @@ def sigmoid(n: Node, x: Array) -> Array:
     """Half of tanh of half of x, and a half."""
     y = HALF + (_tanh_of(n, x, STORED / TANH_END / 2) >> 1)
     return to_steps(np.where(x < 0, ONE - 1 - y, np.where(x == 0, HALF, y)), 1 / (ONE * scale_of(n.out)))
+
+
+def mantissa(ratio: float) -> tuple[int, int]:
+    """A ratio as 15 bits and an exponent: M / 2^15 * 2^e."""
+    exponent = int(np.floor(np.log2(ratio))) + 1
+    return int(np.rint(np.ldexp(ratio, FACTOR - exponent))), exponent
+
+
+def shifted(x: Array, left: Array | int) -> Array:
+    left = np.asarray(left)
+    return np.where(left >= 0, x << np.clip(left, 0, 31), x >> np.clip(-left, 0, 62))
+
+
+def times(x: Array, ratio: float) -> Array:
+    """Integers times a ratio: the product with its mantissa is cut before it is shifted to the left."""
+    by, exponent = mantissa(ratio)
+    return shifted(x * by >> FACTOR, exponent)
+
+
+def power_of_e(x: Array, scale: float, ratio: float) -> Array:
+    """e^(x * scale) * ratio, in integers."""
+    by, exponent = mantissa(scale * np.log2(np.e) * STORED)
+    k = np.trunc(np.ldexp(x * float(by), exponent - FACTOR)).astype(np.int64)
+    c, t = POWER[k >> 14 & 3], k & (STORED - 1)
+    slope = (c[:, 1] << 15) + (c[:, 2] + (c[:, 3] * t >> 16)) * t >> 16
+    m = (c[:, 0] << 15) + slope * t >> 16
+    by, exponent = mantissa(ratio / HALF)
+    return shifted(m * by >> FACTOR, (k >> 16) + exponent)
+
+
+def exp(n: Node, x: Array) -> Array:
+    return power_of_e(x, scale_of(n.x(0)), 1 / scale_of(n.out))
+
+
+def elu(n: Node, x: Array) -> Array:
+    alpha = (n.float("alpha") if "alpha" in n.params else 1.0) / scale_of(n.out)
+    zero = offset_of(n.out)
+    below = power_of_e(np.minimum(x, 0), scale_of(n.x(0)), alpha) + int(-alpha - zero) + zero
+    return np.where(x < 0, below, times(x, scale_of(n.x(0)) / scale_of(n.out)))
