@@ -21,6 +21,7 @@ class Sum:
     unit: Array
     cut: Array
     axis: int
+    channels: int
 
 
 class Body:

@@ -10,7 +10,7 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, product, smallest_factor
+from openqnn.ops.fixed import Compute, product, rounded_product, smallest_factor
 from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
 from openqnn.ops.shapes import declared, positive, vector, window
 
@@ -102,9 +102,12 @@ def conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
 
 
 def depthwise_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """HTP has other kernels, which just round, for strides of two and for several filters per channel."""
-    rounds = n.x(1).shape[-1] != n.x(0).shape[-1] or set(per_dim(n, "stride", n.x(0).rank - 2)) == {2}
-    return None if rounds and smallest_factor(n) >= SMALLEST_FACTOR else conv_fixed(n, b, x, compute)
+    """HTP has other kernels, which round once, for strides of two and for several filters per channel."""
+    strides = set(per_dim(n, "stride", n.x(0).rank - 2))
+    rounds = n.x(1).shape[-1] != n.x(0).shape[-1] or strides == {2}
+    if rounds and smallest_factor(n) >= SMALLEST_FACTOR:
+        return rounded_product(n, b, x, compute, channel=1)
+    return product(n, b, x, compute, channel=1, fuses=strides == {1})
 
 
 def conv_macs(n: Node) -> int:

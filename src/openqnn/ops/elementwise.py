@@ -10,8 +10,10 @@ import numpy as np
 
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, clipped_sum, squared, total, unrounded_sum
+from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, elu, exp, sigmoid, tanh
+from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
+from openqnn.ops.fixed_pairs import squared, times, total
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
@@ -101,10 +103,10 @@ Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.")
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
-Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped_sum)
+Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped)
 Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0), fixed=by_table(sigmoid))
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(tanh))
-HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.", fixed=unrounded_sum)
+HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.", fixed=hard_swish)
 
 
 def clip(low: float, high: float) -> Lower:
@@ -146,7 +148,7 @@ LessEqual = binary("ElementWiseLessEqual", "LessOrEqual", "a <= b.", BOOL)
 Maximum = binary("ElementWiseMaximum", "Max", "The larger of a and b.")
 Minimum = binary("ElementWiseMinimum", "Min", "The smaller of a and b.")
 Mod = binary("ElementWiseMod", "Mod", "Integer remainder with the sign of b.")
-Multiply = binary("ElementWiseMultiply", "Mul", "a * b.", same_as=neutral(1, first_too=True))
+Multiply = binary("ElementWiseMultiply", "Mul", "a * b.", fixed=times, same_as=neutral(1, first_too=True))
 NotEqual = binary("ElementWiseNotEqual", lambda n, b, x: b.op("Not", b.op("Equal", *x)), "a != b.", BOOL)
 Or = binary("ElementWiseOr", "Or", "Logical or.", BOOL)
 Power = binary("ElementWisePower", "Pow", "a to the power of b.", same_as=neutral(1))
@@ -293,7 +295,7 @@ class Prelu:
     out0 = result()
     infer = same
     lower = as_onnx("PRelu")
-    fixed = unrounded_sum
+    fixed = prelu
     moves = Moves.ELEMENTWISE
 
 

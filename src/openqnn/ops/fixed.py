@@ -22,9 +22,8 @@ Compute: TypeAlias = Callable[[Sequence[str]], str]
 MANTISSA = 12  # bits of the factor that takes a sum of products to steps of the output
 GUARD = 3  # a step of the output is 2^3 to 2^4 of the units that a sum is cut to before it is scaled
 BIAS = 28  # bits that a bias goes through
+SHORT = 15  # bits of the factor in kernels that round once
 SIGNED_8 = 128, 127
-FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
-CONSTANT = 256  # what is added to it is a multiple of that
 
 
 def centred(b: Body, x: str, value: Value) -> str:
@@ -67,81 +66,131 @@ def _weights(n: Node, stored: Array) -> Weights:
     return Weights(np.rint(data / along(wider, e.axis, stored.ndim)), scale * wider, e.axis)
 
 
-def _bias(value: Value, stored: Array, data: Value, w: Weights) -> Array:
+def _real_bias(value: Value, stored: Array, unit: Array) -> Array:
+    """The bias in float32. Where weights have a scale per channel, so has the bias, and the largest stands
+    for all."""
+    assert value.encoding is not None
+    scale = unit.max() if value.encoding.axis is not None else np.float32(value.encoding.scale[0])
+    return (stored + np.asarray(value.encoding.offset[0])).astype(np.float32) * scale
+
+
+def _cut_bias(value: Value, stored: Array, unit: Array) -> Array:
     """The bias in units of the products, by HTP's steps in float32.
 
     It goes through an encoding of 28 bits for its own range, and is then cut towards zero: by one unit less
-    here and there. Where weights have a scale per channel, so has the bias, and the largest stands for all.
+    here and there.
     """
-    assert value.encoding is not None
-    unit = np.float32(scale_of(data)) * np.float32(w.scale.max())
-    scale = unit if value.encoding.axis is not None else np.float32(value.encoding.scale[0])
-    real = (stored + np.asarray(value.encoding.offset[0])).astype(np.float32) * scale
+    real = _real_bias(value, stored, unit)
     step = np.abs(real).max(initial=0) / np.float32(1 << BIAS)
     if not step:
         return np.zeros(real.shape)
-    return np.trunc(np.rint(real * (np.float32(1) / step)) * step / unit).astype(np.float64)
+    return np.trunc(np.rint(real * (np.float32(1) / step)) * step / unit.max()).astype(np.float64)
 
 
-def product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
-    """A sum of products of 8-bit data and constant weights; `channel` is the output's axis of channels."""
-    data, out = n.x(0), n.out
-    if not _is_byte(data) or not _is_byte(out) or x[1] not in b.constants or n.x(1).dtype.bits > 8:
-        return None
-    if len(x) > 2 and x[2] and x[2] not in b.constants:
+def _whole_bias(value: Value, stored: Array, unit: Array) -> Array:
+    """The bias in units of the products, rounded."""
+    return np.rint(_real_bias(value, stored, unit) / unit.max()).astype(np.float64)
+
+
+def product(
+    n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int, fuses: bool = True
+) -> str | None:
+    """A sum of products of 8-bit data and constant weights; `channel` is the output's axis of channels.
+
+    Where it `fuses`, an activation behind it gets the sum.
+    """
+    if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    unit = w.scale * scale_of(data)
-    cut, factor = _cut(unit / scale_of(out))
-    names = [centred(b, x[0], data), b.const((w.data * along(cut, w.axis, w.data.ndim)).astype(np.float32))]
-    if len(x) > 2 and x[2]:
-        names.append(b.const((_bias(n.x(2), b.constants[x[2]], data, w) * cut).astype(np.float32)))
-    found = Sum(compute(names), unit, cut, channel)
-    middle = b.op("Add", b.op("Floor", found.name), b.const(0.5, np.float32))
-    stored = scaled(b, middle, out, factor, channel)
-    b.sums[stored] = found
+    unit = w.scale * scale_of(n.x(0))
+    cut, factor = cut_and_factor(unit / scale_of(n.out))
+    found = Sum(compute(_integers(n, b, x, w, cut, _cut_bias)), unit, cut, channel, n.out.shape[-1])
+    stored = rounded(b, scaled(b, b.op("Floor", found.name), factor, found), n.out)
+    if fuses:
+        b.sums[stored] = found
     return stored
 
 
-def _cut(steps: Array, finer: int = 0) -> tuple[Array, Array]:
+def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
+    """The same in the kernels that are for strides: a factor of 15 bits, and one rounding.
+
+    Activations behind them get the stored integers.
+    """
+    if not _has_weights(n, b, x):
+        return None
+    w = _weights(n, b.constants[x[1]])
+    steps = w.scale * scale_of(n.x(0)) / scale_of(n.out)
+    factor, zero = short(steps), np.rint(-offset_of(n.out) / steps)
+    found = compute(_integers(n, b, x, w, np.ones_like(steps), _whole_bias))
+    return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
+
+
+def _has_weights(n: Node, b: Body, x: Sequence[str]) -> bool:
+    if not is_byte(n.x(0)) or not is_byte(n.out) or x[1] not in b.constants or n.x(1).dtype.bits > 8:
+        return False
+    return not (len(x) > 2 and x[2]) or x[2] in b.constants
+
+
+def _integers(
+    n: Node, b: Body, x: Sequence[str], w: Weights, cut: Array, bias: Callable[[Value, Array, Array], Array]
+) -> list[str]:
+    """Data, weights and bias as integers times `cut`, in float32."""
+    names = [
+        centred(b, x[0], n.x(0)),
+        b.const((w.data * along(cut, w.axis, w.data.ndim)).astype(np.float32)),
+    ]
+    if len(x) > 2 and x[2]:
+        unit = np.float32(scale_of(n.x(0))) * w.scale.astype(np.float32)
+        names.append(b.const((bias(n.x(2), b.constants[x[2]], unit) * cut).astype(np.float32)))
+    return names
+
+
+def short(steps: Array) -> Array:
+    """Factors of 15 bits."""
+    mantissa, exponent = np.frexp(steps)
+    return np.ldexp(np.rint(np.ldexp(mantissa, SHORT)), exponent - SHORT)
+
+
+def cut_and_factor(steps: Array) -> tuple[Array, Array]:
     """How a sum whose unit is that many steps of the output is rounded.
 
     It is cut down to multiples of 1 / the first number, and the middle of what was cut off, times the second,
-    is rounded to steps. All of it is exact in float32. One bit `finer` costs one bit of the factor.
+    is rounded to steps. All of it is exact in float32.
     """
     mantissa, exponent = np.frexp(steps)
-    factor = np.rint(np.ldexp(mantissa, MANTISSA - finer)) / (1 << (MANTISSA + GUARD))
-    return np.exp2((exponent + GUARD + finer).astype(np.float64)), factor
+    factor = np.rint(np.ldexp(mantissa, MANTISSA)) / (1 << (MANTISSA + GUARD))
+    return np.exp2((exponent + GUARD).astype(np.float64)), factor
 
 
-def _middle(b: Body, found: Sum, cut: Array, rank: int) -> str:
-    """The sum cut anew, and the middle of what was cut off."""
-    change = along(cut / found.cut, found.axis, rank)
-    moved = b.op("Mul", found.name, b.const(change.astype(np.float32)))
-    return b.op("Add", b.op("Floor", moved), b.const(0.5, np.float32))
+def scaled(b: Body, cut: str, factor: Array, found: Sum) -> str:
+    """The middle of what was cut off a sum, times a factor per channel."""
+    return affine(b, cut, factor, factor / 2, found)
 
 
-def clipped_sum(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Relu right behind a sum of products: HTP rounds the sum to the steps of Relu's output at once."""
-    found, out = b.sums.get(x[0]), n.out
-    if found is None or n.x(0).encoding == out.encoding or not _is_byte(out):
-        return None
-    cut, factor = _cut(found.unit / scale_of(out))
-    stored = scaled(b, _middle(b, found, cut, out.rank), out, factor, found.axis)
-    return stored if not offset_of(out) else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
+def affine(b: Body, x: str, factor: Array, more: Array, found: Sum) -> str:
+    """x times a number of its channel plus another one, in one go where the channels are the second axis."""
+    if found.axis != 1:
+        product = b.op("Mul", x, b.const(factor.astype(np.float32)))
+        return b.op("Add", product, b.const(more.astype(np.float32)))
+    each = [np.broadcast_to(v, found.channels).astype(np.float32) for v in (factor, more, 0.0, 1.0)]
+    return b.op("BatchNormalization", x, *map(b.const, each), epsilon=0.0)
 
 
-def unrounded_sum(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """An activation right behind a sum of products: HTP does not round the sum to 8 bits before it."""
-    found, out = b.sums.get(x[0]), n.out
-    if found is None or not _is_byte(out):
-        return None
-    cut, factor = _cut(found.unit / scale_of(out), finer=1)
-    real = along(factor * scale_of(out), found.axis, out.rank).astype(np.float32)
-    operands = [b.op("Mul", _middle(b, found, cut, out.rank), b.const(real))]
-    operands += [dequantized(b, name, n.x(i)) for i, name in enumerate(x[1:], start=1) if name]
+def rounded(b: Body, x: str, out: Value, step: float = 1.0) -> str:
+    """Numbers around zero as stored integers of the output."""
     zero = b.const(-offset_of(out), out.dtype.numpy)
-    return b.op("QuantizeLinear", compute(operands), b.const(scale_of(out), np.float32), zero)
+    return b.op("QuantizeLinear", x, b.const(step, np.float32), zero)
+
+
+def floored(b: Body, x: str, factor: Array, more: Array, out: Value, channel: int | None) -> str:
+    """Integers times a factor plus a number, per channel, rounded down: exact, hence in float64."""
+    low, high = (-128.0, 127.0) if out.dtype.signed else (0.0, 255.0)
+    shape = [1] * out.rank
+    if channel is not None and factor.size > 1:
+        shape[channel] = factor.size
+    wide = b.op("Mul", b.cast(x, np.float64), b.const(np.reshape(factor, shape)))
+    whole = b.op("Floor", b.op("Add", wide, b.const(np.reshape(more, shape))))
+    return b.cast(b.op("Clip", whole, b.const(low), b.const(high)), out.dtype.numpy)
 
 
 def dequantized(b: Body, x: str, value: Value) -> str:
@@ -149,7 +198,7 @@ def dequantized(b: Body, x: str, value: Value) -> str:
     return b.op("DequantizeLinear", x, b.const(scale_of(value), np.float32), zero)
 
 
-def _is_byte(value: Value) -> bool:
+def is_byte(value: Value) -> bool:
     return value.dtype in (DType.UFIXED_8, DType.SFIXED_8) and value.encoding is not None
 
 
@@ -167,56 +216,3 @@ def smallest_factor(n: Node) -> float:
     """The least step that a product of data and weight is, in steps of the output."""
     weights = n.x(1).encoding
     return min(weights.scale) * scale_of(n.x(0)) / scale_of(n.out) if weights is not None else 0.0
-
-
-def scaled(b: Body, x: str, out: Value, factor: Array, channel: int) -> str:
-    """Real numbers times a factor per channel, as stored integers of the output."""
-    assert out.encoding is not None
-    zero = np.full(factor.shape, -out.encoding.offset[0]).astype(out.dtype.numpy)
-    if factor.size == 1:
-        factor, zero = factor.reshape(()), zero.reshape(())
-    elif channel == -1:  # ONNX Runtime would quantize element by element
-        x, factor, zero = b.op("Mul", x, b.const(factor.astype(np.float32))), np.ones(()), zero[0]
-    return b.op("QuantizeLinear", x, b.const((1 / factor).astype(np.float32)), b.const(zero), axis=channel)
-
-
-def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
-    """The sum or difference of two 8-bit tensors: factors of 14 bits for both together, then rounded down.
-
-    The constant that holds the zero points and the half for rounding is coarser than the factors.
-    """
-    values = (n.x(0), n.x(1), n.out)
-    if not all(_is_byte(v) and not v.dtype.signed for v in values):
-        return None
-    ratios = [scale_of(v) / scale_of(n.out) for v in values[:2]]
-    bits = FACTORS - int(np.floor(np.log2(sum(ratios))))
-    factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
-    zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
-    constant = CONSTANT * np.floor((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT + 0.5)
-    terms = [
-        b.op("Mul", b.cast(name, np.float32), b.const(np.ldexp(f, -bits), np.float32))
-        for name, f in zip(x, factors, strict=False)
-    ]
-    # Half a unit less a half: rounding to the nearest then rounds down, and never meets a tie.
-    shift = b.const(np.ldexp(constant + 0.5, -bits) - 0.5, np.float32)
-    real = b.op("Add", b.op("Add", *terms), shift)
-    return b.op("QuantizeLinear", real, b.const(1.0, np.float32), b.const(0, n.out.dtype.numpy))
-
-
-def squared(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """A squared difference in 8 bits: HTP rounds the difference to 8 bits, too, before it squares it."""
-    values = (n.x(0), n.x(1), n.out)
-    if not all(_is_byte(v) and not v.dtype.signed for v in values):
-        return None
-    out = n.out
-    step = 2 * np.sqrt(_largest(out)) / 255
-    difference = b.op("Sub", *(dequantized(b, name, v) for name, v in zip(x, values, strict=False)))
-    rounded = b.op("Round", b.op("Mul", difference, b.const(1 / step, np.float32)))
-    real = b.op("Mul", b.op("Mul", rounded, rounded), b.const(step**2, np.float32))
-    zero = b.const(-offset_of(out), out.dtype.numpy)
-    return b.op("QuantizeLinear", real, b.const(scale_of(out), np.float32), zero)
-
-
-def _largest(value: Value) -> float:
-    """The largest real number that an 8-bit value holds."""
-    return scale_of(value) * (255 + offset_of(value))

@@ -1,0 +1,113 @@
+"""Activations right behind a sum of products, as measured on libQnnHtp.
+
+HTP does not round the sum to 8 bits before them: it cuts it off (the middle of what was cut off stands for
+it), and multiplies by a factor of few bits that depends on the cut sum itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from openqnn.ir import Array, Node, Value
+from openqnn.ops.body import Body, Sum
+from openqnn.ops.fixed import (
+    Compute,
+    affine,
+    along,
+    cut_and_factor,
+    is_byte,
+    offset_of,
+    rounded,
+    scale_of,
+    scaled,
+)
+
+FRACTION = 15  # bits behind the point in a cut sum times its factor
+WIDTH = 1 << 13  # a cut sum keeps its lowest 13 bits, and above them -2 to 1
+SLOPE = 11  # bits behind the point in the slope of a factor
+STEEPEST = 1 << 12
+LAST = 255  # step of an output
+
+
+def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Relu: the sum is rounded to the steps of its output at once."""
+    found, out = b.sums.get(x[0]), n.out
+    if found is None or n.x(0).encoding == out.encoding or not is_byte(out):
+        return None
+    cut, factor = cut_and_factor(found.unit / scale_of(out))
+    stored = rounded(b, scaled(b, _anew(b, found, -np.log2(cut), out), factor, found), out)
+    return stored if not offset_of(out) else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
+
+
+def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The factor grows with the cut sum, from nothing to that of the sum itself."""
+    found, out = b.sums.get(x[0]), n.out
+    if found is None or not is_byte(out):
+        return None
+    steps = found.unit / scale_of(out)
+    shift = _shift(steps, steps, LAST + offset_of(out))
+    whole = steps * np.exp2(FRACTION + shift)  # the factor of large sums
+    v = _wrapped(b, _anew(b, found, shift, out), found, shift)
+    slope = np.rint(whole * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
+    steep = slope >= STEEPEST  # such a slope is halved, and the sum for it cut one bit less
+    slope = np.where(steep, np.floor(slope / 2), slope) / (1 << SLOPE)
+    finer = _wrapped(b, _anew(b, found, shift - steep, out), found, shift - steep) if steep.any() else v
+    line = b.op("Floor", affine(b, finer, slope, slope / 2 + np.rint(whole / 2), found))
+    most = b.const(along(np.rint(whole), found.axis, out.rank).astype(np.float32))
+    factor = b.op("Relu", b.op("Min", line, most))
+    both = b.op("Mul", b.op("Add", v, b.const(0.5, np.float32)), factor)
+    return rounded(b, both, out, 1 << FRACTION)
+
+
+def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Two factors, each with its own cut: one for what is positive and one for what is not."""
+    found, out, alpha = b.sums.get(x[0]), n.out, _per_channel(n, b, x)
+    if found is None or not is_byte(out) or alpha is None:
+        return None
+    steps, above, below = found.unit / scale_of(out), LAST + offset_of(out), -offset_of(out)
+    sides: list[str] = []
+    for each, room in ((steps, above), (steps * alpha, np.where(alpha < 0, above, below))):
+        shift = _shift(steps, np.abs(each), room)
+        factor = np.rint(each * np.exp2(FRACTION + shift)) / (1 << FRACTION)
+        sides.append(scaled(b, _anew(b, found, shift, out), factor, found))
+    negative = b.op("Less", found.name, b.const(0.0, np.float32))
+    return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
+
+
+def _per_channel(n: Node, b: Body, x: Sequence[str]) -> Array | None:
+    """The slopes of Prelu where they are constant and differ by channel at most."""
+    stored, value = b.constants.get(x[1]), n.x(1)
+    if stored is None or value.encoding is None or max(stored.shape, default=1) != stored.size:
+        return None
+    return value.encoding.dequantize(stored).astype(np.float64).reshape(-1)
+
+
+def _shift(steps: Array, each: Array, room: Array | int) -> Array:
+    """How many bits are cut off: so few that the largest output still fits, but one where there are some.
+
+    `each` are steps of the output per unit of the sum, `room` how many there are on its side of zero.
+    """
+    mantissa, exponent = np.frexp(each)
+    short = np.ldexp(np.rint(np.ldexp(mantissa, SLOPE)), exponent - SLOPE)
+    fits = -np.frexp(short * (LAST + 1) / np.maximum(room, 1))[1] - 4
+    return np.maximum(fits, np.minimum(1, -np.frexp(steps)[1] - 3)).astype(np.float64)
+
+
+def _anew(b: Body, found: Sum, shift: Array, out: Value) -> str:
+    """The sum with so many bits cut off."""
+    change = np.exp2(-shift) / found.cut
+    if np.all(change == 1):
+        return b.op("Floor", found.name)
+    by = b.const(along(change, found.axis, out.rank).astype(np.float32))
+    return b.op("Floor", b.op("Mul", found.name, by))
+
+
+def _wrapped(b: Body, v: str, found: Sum, shift: Array) -> str:
+    """A cut sum as HTP keeps it. It makes no difference where all sums that change are beyond the gate."""
+    if (WIDTH * found.unit * np.exp2(shift)).min() >= 3:
+        return v
+    above = b.op("Floor", b.op("Mul", v, b.const(1 / WIDTH, np.float32)))
+    kept = b.op("Clip", above, b.const(-2.0, np.float32), b.const(1.0, np.float32))
+    return b.op("Add", v, b.op("Mul", b.op("Sub", kept, above), b.const(WIDTH, np.float32)))

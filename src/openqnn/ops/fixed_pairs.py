@@ -1,0 +1,90 @@
+"""How HTP adds, subtracts and multiplies two 8-bit tensors, as measured on libQnnHtp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from openqnn.ir import Node, Value
+from openqnn.ops.body import Body
+from openqnn.ops.fixed import (
+    Compute,
+    centred,
+    dequantized,
+    floored,
+    is_byte,
+    offset_of,
+    rounded,
+    scale_of,
+    short,
+)
+
+FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
+CONSTANT = 256  # what is added to it is a multiple of that
+MIDDLE = 256  # the middle of all products of two bytes is rounded to that
+WORD = 1 << 15  # and the factor times it to that
+
+
+def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
+    """The sum or difference of two 8-bit tensors: factors of 14 bits for both together, then rounded down.
+
+    The constant that holds the zero points and the half for rounding is coarser than the factors.
+    """
+    values = (n.x(0), n.x(1), n.out)
+    if not _are_bytes(values):
+        return None
+    ratios = [scale_of(v) / scale_of(n.out) for v in values[:2]]
+    bits = FACTORS - int(np.floor(np.log2(sum(ratios))))
+    factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
+    zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
+    constant = CONSTANT * np.floor((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT + 0.5)
+    terms = [
+        b.op("Mul", b.cast(name, np.float32), b.const(np.ldexp(f, -bits), np.float32))
+        for name, f in zip(x, factors, strict=False)
+    ]
+    # Half a unit less a half: rounding to the nearest then rounds down, and never meets a tie.
+    shift = b.const(np.ldexp(constant + 0.5, -bits) - 0.5, np.float32)
+    real = b.op("Add", b.op("Add", *terms), shift)
+    return b.op("QuantizeLinear", real, b.const(1.0, np.float32), b.const(0, n.out.dtype.numpy))
+
+
+def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The product of two 8-bit tensors: a factor of 15 bits, then rounded down.
+
+    The constant that it adds for the half is off by what is lost where it takes the factor times the middle
+    of all products, twice, to a multiple of a word.
+    """
+    values = (n.x(0), n.x(1), n.out)
+    if not _are_bytes(values):
+        return None
+    steps = scale_of(n.x(0)) * scale_of(n.x(1)) / scale_of(n.out)
+    factor = short(np.asarray(steps))
+    unit = np.exp2(np.frexp(steps)[1] - 15.0)
+    twice = (255 + 2 * offset_of(n.x(0))) * (255 + 2 * offset_of(n.x(1))) / 2
+    moved = factor / unit * MIDDLE * np.floor(twice / MIDDLE + 0.5)
+    lost = (WORD * np.floor(moved / WORD + 0.5) - moved) * unit
+    both = b.op("Mul", *(centred(b, name, v) for name, v in zip(x, values, strict=False)))
+    return floored(b, both, factor, np.asarray(lost + 0.5 - offset_of(n.out)), n.out, None)
+
+
+def _are_bytes(values: Sequence[Value]) -> bool:
+    return all(is_byte(v) and not v.dtype.signed for v in values)
+
+
+def squared(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """A squared difference in 8 bits: HTP rounds the difference to 8 bits, too, before it squares it."""
+    values = (n.x(0), n.x(1), n.out)
+    if not _are_bytes(values):
+        return None
+    out = n.out
+    step = 2 * np.sqrt(_largest(out)) / 255
+    difference = b.op("Sub", *(dequantized(b, name, v) for name, v in zip(x, values, strict=False)))
+    whole = b.op("Round", b.op("Mul", difference, b.const(1 / step, np.float32)))
+    real = b.op("Mul", b.op("Mul", whole, whole), b.const(step**2, np.float32))
+    return rounded(b, real, out, scale_of(out))
+
+
+def _largest(value: Value) -> float:
+    """The largest real number that an 8-bit value holds."""
+    return scale_of(value) * (255 + offset_of(value))
