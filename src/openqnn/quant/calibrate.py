@@ -27,6 +27,7 @@ from openqnn.runtime.tapped import Runner, TappedGraph
 Progress = Callable[[int, int | None], None]  # samples done, and of how many where that is known
 SHOWN = 16 << 20  # bytes of values that a thread may hold for looking at
 TOGETHER = 180 << 20  # bytes that all threads may take beyond what plain inference takes
+USUAL = 32  # samples, where nobody says how many there are
 MOST_NAMED = 5
 
 
@@ -51,8 +52,8 @@ def calibrate(
     values = _values(graph, wanted)
     computed = [v for v in values if not v.is_constant]
     found = {v.name: _of_constant(v, wanted[v.name]) for v in values if v.is_constant}
-    with _Calibration(graph, computed, wanted, threads) as run:
-        total = len(samples) if isinstance(samples, Sized) else None
+    total = len(samples) if isinstance(samples, Sized) else None
+    with _Calibration(graph, computed, wanted, threads, total or USUAL) as run:
         done = run.over(samples, lambda count: progress(count, total) if progress else None)
         if not done:
             raise InputError("there are no samples to calibrate with", hint="give at least one input set")
@@ -69,11 +70,16 @@ def cores() -> int:
 class _Calibration:
     """Threads with their buffers, and the observers that they fill."""
 
-    def __init__(self, graph: Graph, values: list[Value], wanted: Mapping[str, Watch], threads: int) -> None:
+    def __init__(
+        self, graph: Graph, values: list[Value], wanted: Mapping[str, Watch], threads: int, runs: int
+    ) -> None:
         self._graph = graph
         use = threads or cores()
         self._workers = _workers(graph, use)
-        self._tapped = TappedGraph(graph, values, threads=use // self._workers, limit=SHOWN)
+        loose = [name for name, watch in wanted.items() if Watch.CHANNELS not in watch]
+        self._tapped = TappedGraph(
+            graph, values, threads=use // self._workers, limit=SHOWN, loose=loose, runs=runs
+        )
         types = self._tapped.lowered.types
         self._observers = {
             name: Observer(wanted[name], types[tap.name][1], _channel_axis(tap.perm))

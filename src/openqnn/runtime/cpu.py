@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -119,11 +121,12 @@ def _first_line(error: BaseException) -> str:
 
 
 def compile_steps(
-    lowered: Lowered, threads: int, cuts: Iterable[int] = (), *, shared: bool = False
+    lowered: Lowered, threads: int, cuts: Iterable[int] = (), *, shared: bool = False, ready: bool = False
 ) -> list[OnnxStep | NumpyStep]:
     """A session for each stretch of nodes. Stretches end where numpy computes, and at the given `cuts`.
 
-    `shared` sessions take their memory from one arena instead of keeping one each.
+    `shared` sessions take their memory from one arena instead of keeping one each. Nodes that are `ready`
+    have been optimised before.
     """
     ends: list[tuple[int, NumpyStep | None]] = [(s.position, s) for s in lowered.steps]
     ends = sorted([*ends, *((cut, None) for cut in cuts)], key=lambda end: end[0])
@@ -135,10 +138,22 @@ def compile_steps(
         stretches, _needed_later(lowered, stretches, between), [*between, None], strict=True
     ):
         if nodes:
-            steps.append(_session(lowered, nodes, wanted, _options(threads, shared)))
+            steps.append(_session(lowered, nodes, wanted, _options(threads, shared, ready)))
         if step is not None:
             steps.append(step)
     return steps
+
+
+def optimized(lowered: Lowered) -> onnx.ModelProto:
+    """The nodes as ONNX Runtime would run them, for this processor."""
+    made = {o for node in lowered.body.nodes for o in node.output}
+    outputs = [n for n in dict.fromkeys(lowered.outputs.values()) if n in made]
+    options = _options(1)
+    options.add_session_config_entry("session.disable_prepacking", "1")  # nothing will run here
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = path = str(Path(folder) / "optimized.onnx")
+        _session(lowered, lowered.body.nodes, outputs, options)
+        return onnx.load(path)
 
 
 def _needed_later(
@@ -172,7 +187,8 @@ def _session(
         [_bare(n) for n in outputs],
         initializers,
     )
-    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+    domains = sorted({"com.microsoft", *(n.domain for n in nodes)} - {""})
+    opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in domains)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     keep = [ort.OrtValue.ortvalue_from_numpy(a) for a in large.values()]
     if large:
@@ -201,11 +217,12 @@ def _create(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.Inferenc
     )
 
 
-def _options(threads: int, shared: bool) -> ort.SessionOptions:
+def _options(threads: int, shared: bool = False, ready: bool = False) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    level = ort.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_DISABLE_ALL if ready else level.ORT_ENABLE_ALL
     # Its integer kernels saturate sums of two products to 16 bits on processors without VNNI, and round by
     # rules of their own: dequantized integers in float32 are exact where it counts.
     options.add_session_config_entry("session.disable_quant_qdq", "1")

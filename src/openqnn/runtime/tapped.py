@@ -7,8 +7,9 @@ however large the model is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -19,6 +20,7 @@ from onnx import helper
 from openqnn.errors import BackendError
 from openqnn.ir import Array, Graph, Value
 from openqnn.ops.layout import Perm
+from openqnn.runtime.blocked import blocked, is_worthwhile
 from openqnn.runtime.cpu import FAILURES, OnnxStep, compile_steps, failed, run_numpy
 from openqnn.runtime.lowering import Lowered, Lowering, NumpyStep
 
@@ -28,7 +30,7 @@ Look = Callable[[str, Array], None]
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """Where a value is found: its ONNX name, and the order in which its axes are stored."""
+    """Where a value is found: its ONNX name, and the order of its axes there, unless it is loose."""
 
     name: str
     perm: Perm
@@ -37,19 +39,35 @@ class Tap:
 class TappedGraph:
     """The compiled graph. Sessions are shared; each thread that runs it has a Runner of its own."""
 
-    def __init__(self, graph: Graph, values: Sequence[Value], *, threads: int, limit: int) -> None:
-        """`limit` is how many bytes of values a stretch may show at once, unless one alone is larger."""
+    def __init__(
+        self, graph: Graph, values: Sequence[Value], *, threads: int, limit: int,
+        loose: Collection[str] = (), runs: int = 0,
+    ) -> None:  # fmt: skip
+        """`limit` is how many bytes of values a stretch may show at once, unless one alone is larger. Of
+        `loose` values the numbers are wanted, in any order: it depends on the number of `runs` to come
+        whether that is used.
+        """
         lowering = Lowering()
         self.lowered = lowering.run(graph)
         self.taps = {v.name: _tap(lowering, v) for v in values}
         self.lowered.outputs = {tap.name: tap.name for tap in self.taps.values()}
         _drop_unneeded(self.lowered)
-        cuts = _cuts(self.lowered, limit)
-        # Arenas of their own would add up to the size of all values.
-        self.steps = compile_steps(self.lowered, threads, cuts, shared=bool(cuts))
+        self.steps = self._compiled(threads, limit, set(loose), runs)
         self.feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         self.shown = self._shown()
         self.offsets, self.size = _placed(self._lives(), lambda name: _nbytes(self.lowered, name))
+
+    def _compiled(self, threads: int, limit: int, loose: set[str], runs: int) -> list[OnnxStep | NumpyStep]:
+        ready = False
+        if is_worthwhile(self.lowered, runs):
+            ordered = {tap.name for value, tap in self.taps.items() if value not in loose}
+            changed = blocked(self.lowered, self.lowered.outputs.keys() - ordered)
+            # Few places to cut at may be left, and memory comes first.
+            if ready := _most_shown(changed, _cuts(changed, limit)) <= 2 * limit:
+                self.lowered = changed
+        cuts = _cuts(self.lowered, limit)
+        # Arenas of their own would add up to the size of all values.
+        return compile_steps(self.lowered, threads, cuts, shared=bool(cuts), ready=ready)
 
     def _shown(self) -> list[list[tuple[str, str]]]:
         """The (value, ONNX name) pairs that can be read before the first step and after each."""
@@ -170,11 +188,23 @@ def _drop_unneeded(lowered: Lowered) -> None:
     lowered.steps[:] = steps[::-1]
 
 
-def _cuts(lowered: Lowered, limit: int) -> list[int]:
-    """Where to end a stretch so that none shows more than `limit` bytes."""
-    shown = [
+def _bytes_shown(lowered: Lowered) -> list[int]:
+    """By each node."""
+    return [
         sum(_nbytes(lowered, o) for o in node.output if o in lowered.outputs) for node in lowered.body.nodes
     ]
+
+
+def _most_shown(lowered: Lowered, cuts: list[int]) -> int:
+    """The most bytes that a stretch shows besides its largest node, which may be any size."""
+    shown = _bytes_shown(lowered)
+    stretches = [shown[a:b] for a, b in pairwise([0, *cuts, len(shown)])]
+    return max(sum(s) - (max(s) if s else 0) for s in stretches)
+
+
+def _cuts(lowered: Lowered, limit: int) -> list[int]:
+    """Where to end a stretch so that none shows more than `limit` bytes."""
+    shown = _bytes_shown(lowered)
     costs = _costs_of_cutting(lowered)
     cuts: list[int] = []
     start, total = 0, 0
