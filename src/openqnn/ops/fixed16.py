@@ -41,6 +41,14 @@ POWER = np.array([
     (32463, 24076, 2824, 1676),
 ])  # fmt: skip
 
+# 2^x for x in [0, 1) in Softmax, in 4 pieces: coefficients of t^0 to t^2, t in [0, 1) along the piece.
+QUARTERS = np.array([
+    (16384.43, 2831.17, 268.81), (19484.49, 3367.14, 319.61), (23171.13, 4003.25, 380.77),
+    (27555.23, 4760.54, 451.39),
+])  # fmt: skip
+PAIR = 1.0, 0.690511, 0.237944, 0.071545  # the same for Softmax of two numbers: one polynomial
+SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
+
 
 def by_table(rule: Curve) -> Fixed:
     """The rule of an op with one input and one output, both of 16 bits."""
@@ -149,3 +157,33 @@ def elu(n: Node, x: Array) -> Array:
     zero = offset_of(n.out)
     below = power_of_e(np.minimum(x, 0), scale_of(n.x(0)), alpha) + int(-alpha - zero) + zero
     return np.where(x < 0, below, times(x, scale_of(n.x(0)) / scale_of(n.out)))
+
+
+def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Powers of two of 15 bits by how far below the largest number the others are, over their sum."""
+    data, out, axis = n.x(0), n.out, n.int("axis")
+    if not is_wide(data) or not is_wide(out):
+        return None
+    pair = data.shape[axis] == 2
+    below = np.arange(STORED, dtype=np.int64)
+    powers = (_powers_of_pair if pair else _powers)(below, scale_of(data) * n.float("beta") * np.log2(np.e))
+    stored, axes = b.cast(x[0], np.int32), b.ints(axis)
+    down = b.op("Sub", b.op("ReduceMax", stored, axes), stored)
+    parts = b.op("Gather", b.const(powers.astype(np.float32)), down)
+    share = b.op("Div", parts, b.op("ReduceSum", parts, axes))
+    steps = b.op("Mul", share, b.const(1 / scale_of(out), np.float32))
+    whole = b.op("Round", steps) if pair else b.op("Floor", steps)
+    zero = b.const(-offset_of(out), out.dtype.numpy)
+    return b.op("QuantizeLinear", whole, b.const(1.0, np.float32), zero)
+
+
+def _powers(below: Array, slope: float) -> Array:
+    k = -below * int(np.ldexp(slope, SLOPE)) >> SLOPE - 16
+    c, t = QUARTERS[k >> 14 & 3], (k & (HALF - 1)) / HALF
+    found = np.floor(c[:, 0] + (c[:, 1] + c[:, 2] * t) * t).astype(np.int64)
+    return np.minimum(shifted(found, (k >> 16) + 1), ONE - 1)
+
+
+def _powers_of_pair(below: Array, slope: float) -> Array:
+    whole = np.floor(-below * slope)
+    return np.polynomial.polynomial.polyval(-below * slope - whole, PAIR) * np.exp2(whole)

@@ -10,6 +10,7 @@ from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
+from openqnn.ops.fixed16 import softmax
 from openqnn.ops.schema import (
     ABSENT,
     BIAS,
@@ -303,6 +304,7 @@ class Softmax:
     beta = f32(default=1.0)
     infer = same
     lower = _softmax_onnx
+    fixed = softmax
     moves = Moves.AXES
     output_range = (0.0, 1.0)
 
