@@ -1,4 +1,4 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE]
+"""python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE] [--aimet PYTHON]
 
 `python -m benchmarks accuracy` has options of its own.
 """
@@ -30,6 +30,9 @@ def main() -> int:
         "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all when none is named"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
+    parser.add_argument(
+        "--aimet", metavar="PYTHON", help="a Python with aimet-onnx, which `calibrate` times as well"
+    )
     arguments = parser.parse_args()
     unknown = [p for p in arguments.parts if p not in PARTS]
     if unknown:
@@ -37,7 +40,8 @@ def main() -> int:
     print(machine(), end="\n\n")
     sections = []
     for part in arguments.parts or PARTS:
-        sections.append(PARTS[part]())
+        options = {"aimet": arguments.aimet} if part == "calibrate" else {}
+        sections.append(PARTS[part](**options))
         print(sections[-1].text(), end="\n\n", flush=True)
     if arguments.json:
         report = {"machine": machine(), "sections": [s.as_json() for s in sections]}

