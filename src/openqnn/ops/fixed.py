@@ -102,8 +102,8 @@ def product(
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    unit = w.scale * scale_of(n.x(0))
-    cut, factor = cut_and_factor(unit / scale_of(n.out))
+    unit = single(w.scale) * single(scale_of(n.x(0)))
+    cut, factor = cut_and_factor(steps_of(unit, n.out))
     found = Sum(compute(_integers(n, b, x, w, cut, _cut_bias)), unit, cut, channel, n.out.shape[-1])
     stored = rounded(b, scaled(b, b.op("Floor", found.name), factor, found), n.out)
     if fuses:
@@ -119,8 +119,8 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    steps = w.scale * scale_of(n.x(0)) / scale_of(n.out)
-    factor, zero = short(steps), np.rint(-offset_of(n.out) / steps)
+    steps = steps_of(single(w.scale) * single(scale_of(n.x(0))), n.out)
+    factor, zero = short(steps), nearest(-offset_of(n.out) / steps)
     found = compute(_integers(n, b, x, w, np.ones_like(steps), _whole_bias))
     return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
 
@@ -140,15 +140,30 @@ def _integers(
         b.const((w.data * along(cut, w.axis, w.data.ndim)).astype(np.float32)),
     ]
     if len(x) > 2 and x[2]:
-        unit = np.float32(scale_of(n.x(0))) * w.scale.astype(np.float32)
+        unit = single(w.scale) * single(scale_of(n.x(0)))
         names.append(b.const((bias(n.x(2), b.constants[x[2]], unit) * cut).astype(np.float32)))
     return names
+
+
+def single(values: Array | float) -> Array:
+    """HTP computes with scales in float32, which tells where a factor is half way between two others."""
+    return np.asarray(values, np.float32)
+
+
+def steps_of(unit: Array, out: Value) -> Array:
+    """How many steps of the output a unit is."""
+    return (unit / single(scale_of(out))).astype(np.float64)
+
+
+def nearest(values: Array | float) -> Array:
+    """Rounded, and halves up."""
+    return np.floor(np.asarray(values) + 0.5)
 
 
 def short(steps: Array) -> Array:
     """Factors of 15 bits."""
     mantissa, exponent = np.frexp(steps)
-    return np.ldexp(np.rint(np.ldexp(mantissa, SHORT)), exponent - SHORT)
+    return np.ldexp(nearest(np.ldexp(mantissa, SHORT)), exponent - SHORT)
 
 
 def cut_and_factor(steps: Array) -> tuple[Array, Array]:
@@ -158,7 +173,7 @@ def cut_and_factor(steps: Array) -> tuple[Array, Array]:
     is rounded to steps. All of it is exact in float32.
     """
     mantissa, exponent = np.frexp(steps)
-    factor = np.rint(np.ldexp(mantissa, MANTISSA)) / (1 << (MANTISSA + GUARD))
+    factor = nearest(np.ldexp(mantissa, MANTISSA)) / (1 << (MANTISSA + GUARD))
     return np.exp2((exponent + GUARD).astype(np.float64)), factor
 
 

@@ -18,10 +18,12 @@ from openqnn.ops.fixed import (
     along,
     cut_and_factor,
     is_byte,
+    nearest,
     offset_of,
     rounded,
-    scale_of,
     scaled,
+    short,
+    steps_of,
 )
 
 FRACTION = 15  # bits behind the point in a cut sum times its factor
@@ -36,7 +38,7 @@ def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found, out = b.sums.get(x[0]), n.out
     if found is None or n.x(0).encoding == out.encoding or not is_byte(out):
         return None
-    cut, factor = cut_and_factor(found.unit / scale_of(out))
+    cut, factor = cut_and_factor(steps_of(found.unit, out))
     stored = rounded(b, scaled(b, _anew(b, found, -np.log2(cut), out), factor, found), out)
     return stored if not offset_of(out) else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
 
@@ -46,16 +48,16 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     found, out = b.sums.get(x[0]), n.out
     if found is None or not is_byte(out):
         return None
-    steps = found.unit / scale_of(out)
+    steps = steps_of(found.unit, out)
     shift = _shift(steps, steps, LAST + offset_of(out))
     whole = steps * np.exp2(FRACTION + shift)  # the factor of large sums
     v = _wrapped(b, _anew(b, found, shift, out), found, shift)
-    slope = np.rint(whole * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
+    slope = nearest(whole * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
     steep = slope >= STEEPEST  # such a slope is halved, and the sum for it cut one bit less
     slope = np.where(steep, np.floor(slope / 2), slope) / (1 << SLOPE)
     finer = _wrapped(b, _anew(b, found, shift - steep, out), found, shift - steep) if steep.any() else v
-    line = b.op("Floor", affine(b, finer, slope, slope / 2 + np.rint(whole / 2), found))
-    most = b.const(along(np.rint(whole), found.axis, out.rank).astype(np.float32))
+    line = b.op("Floor", affine(b, finer, slope, slope / 2 + nearest(whole / 2), found))
+    most = b.const(along(nearest(whole), found.axis, out.rank).astype(np.float32))
     factor = b.op("Relu", b.op("Min", line, most))
     both = b.op("Mul", b.op("Add", v, b.const(0.5, np.float32)), factor)
     return rounded(b, both, out, 1 << FRACTION)
@@ -66,11 +68,11 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found, out, alpha = b.sums.get(x[0]), n.out, _per_channel(n, b, x)
     if found is None or not is_byte(out) or alpha is None:
         return None
-    steps, above, below = found.unit / scale_of(out), LAST + offset_of(out), -offset_of(out)
+    steps, above, below = steps_of(found.unit, out), LAST + offset_of(out), -offset_of(out)
     sides: list[str] = []
     for each, room in ((steps, above), (steps * alpha, np.where(alpha < 0, above, below))):
         shift = _shift(steps, np.abs(each), room)
-        factor = np.rint(each * np.exp2(FRACTION + shift)) / (1 << FRACTION)
+        factor = nearest(each * np.exp2(FRACTION + shift)) / (1 << FRACTION)
         sides.append(scaled(b, _anew(b, found, shift, out), factor, found))
     negative = b.op("Less", found.name, b.const(0.0, np.float32))
     return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
@@ -89,9 +91,7 @@ def _shift(steps: Array, each: Array, room: Array | int) -> Array:
 
     `each` are steps of the output per unit of the sum, `room` how many there are on its side of zero.
     """
-    mantissa, exponent = np.frexp(each)
-    short = np.ldexp(np.rint(np.ldexp(mantissa, SLOPE)), exponent - SLOPE)
-    fits = -np.frexp(short * (LAST + 1) / np.maximum(room, 1))[1] - 4
+    fits = -np.frexp(short(each) * (LAST + 1) / np.maximum(room, 1))[1] - 4
     return np.maximum(fits, np.minimum(1, -np.frexp(steps)[1] - 3)).astype(np.float64)
 
 

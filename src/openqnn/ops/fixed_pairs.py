@@ -14,10 +14,13 @@ from openqnn.ops.fixed import (
     dequantized,
     floored,
     is_byte,
+    nearest,
     offset_of,
     rounded,
     scale_of,
     short,
+    single,
+    steps_of,
 )
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
@@ -34,11 +37,11 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
-    ratios = [scale_of(v) / scale_of(n.out) for v in values[:2]]
+    ratios = [float(steps_of(single(scale_of(v)), n.out)) for v in values[:2]]
     bits = FACTORS - int(np.floor(np.log2(sum(ratios))))
-    factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
+    factors = [nearest(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
-    constant = CONSTANT * np.floor((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT + 0.5)
+    constant = CONSTANT * np.ceil((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT - 0.5)
     terms = [
         b.op("Mul", b.cast(name, np.float32), b.const(np.ldexp(f, -bits), np.float32))
         for name, f in zip(x, factors, strict=False)
@@ -58,12 +61,12 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
-    steps = scale_of(n.x(0)) * scale_of(n.x(1)) / scale_of(n.out)
-    factor = short(np.asarray(steps))
+    steps = steps_of(single(scale_of(n.x(0))) * single(scale_of(n.x(1))), n.out)
+    factor = short(steps)
     unit = np.exp2(np.frexp(steps)[1] - 15.0)
     twice = (255 + 2 * offset_of(n.x(0))) * (255 + 2 * offset_of(n.x(1))) / 2
-    moved = factor / unit * MIDDLE * np.floor(twice / MIDDLE + 0.5)
-    lost = (WORD * np.floor(moved / WORD + 0.5) - moved) * unit
+    moved = factor / unit * MIDDLE * nearest(twice / MIDDLE)
+    lost = (WORD * nearest(moved / WORD) - moved) * unit
     both = b.op("Mul", *(centred(b, name, v) for name, v in zip(x, values, strict=False)))
     return floored(b, both, factor, np.asarray(lost + 0.5 - offset_of(n.out)), n.out, None)
 
