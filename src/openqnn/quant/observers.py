@@ -19,6 +19,7 @@ from openqnn.ir import Array
 BINS = 4096  # on either side of zero
 SAMPLE = 8192  # numbers of a large tensor that one sample adds to its histogram
 SEARCHED = 16384  # numbers up to which numpy finds the place of an extreme sooner than the extreme itself
+LEAST_FLOAT32 = 2.0**-149
 LEAST_EXPONENT = -120  # bins no narrower than 2^-120: whatever is below is zero to any encoding
 
 
@@ -94,26 +95,32 @@ class Bins:
         Where not all numbers are given, the two extremes count once each: a sample seldom meets them.
         """
         exponent = max(frexp(max(-low, high) / BINS)[1], self.exponent)
+        first, last = _place(low, exponent), _place(high, exponent)
         # Scaling by a power of two is exact, and so is the floor: the same number always meets the same bin.
         scaled = values * np.float32(2.0**-exponent)
-        places = np.floor(scaled, out=scaled).astype(
-            np.int16
-        )  # a cast several times as fast as one to 64 bits
-        places += BINS
-        found = np.bincount(places, minlength=2 * BINS)
-        zeros = weight * int(np.count_nonzero(values == 0)) if found[BINS] else 0
+        places = np.floor(scaled).astype(np.int16)  # several times as fast as a cast to 64 bits
+        places -= first
+        found = np.bincount(places, minlength=last - first + 1)
+        zeros = weight * int(np.count_nonzero(scaled == 0)) if first <= 0 <= last and found[-first] else 0
         if weight > 1:
             found *= weight
-            for end in (low, high):
-                found[_place(end, exponent) + BINS] += 1
+            found[0] += 1
+            found[-1] += 1
         with self._lock:  # another thread may have widened the bins meanwhile
             if exponent > self.exponent:
                 self.counts = _widened(self.counts, exponent - self.exponent)
                 self.exponent = exponent
-            elif exponent < self.exponent:
-                found = _widened(found, self.exponent - exponent)
-            self.counts += found
+            self._count(found, first, self.exponent - exponent)
             self.zeros += zeros
+
+    def _count(self, found: NDArray[np.int64], first: int, doublings: int) -> None:
+        """Adds what was found from bin `first` on, in bins that were so many times half as wide."""
+        if doublings:
+            whole = np.zeros_like(self.counts)
+            whole[BINS + first : BINS + first + len(found)] = found
+            self.counts += _widened(whole, doublings)
+        else:
+            self.counts[BINS + first : BINS + first + len(found)] += found
 
     def histogram(self, low: float, high: float) -> Histogram:
         """The bins from the one that holds `low` to the one that holds `high`."""
@@ -189,8 +196,9 @@ class Observer:
 
 
 def _place(number: float, exponent: int) -> int:
-    """The bin of a number, counted from zero. In float32, as all are: the tiniest become zero there."""
-    return floor(np.float32(number) * np.float32(2.0**-exponent))
+    """The bin of a number, counted from zero; as in float32, what is too small for the width is zero."""
+    scaled = number * 2.0**-exponent
+    return floor(scaled) if abs(scaled) > LEAST_FLOAT32 / 2 else 0
 
 
 def _extremes(flat: Array) -> tuple[float, float]:
