@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,20 @@ from openqnn.ir import Array
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A sum of products in float32 before it is rounded, in units of `unit / cut`, per channel of `axis`."""
+    """A sum of products before it is rounded. `cut_by` computes it in float32, in units of `unit / cut`."""
 
+    cut_by: Callable[[Array], str]
+    data: Array  # the scale of the data, and that of the weights per channel, in float32
+    weights: Array
+    cut: Array  # of `name`
     name: str
-    unit: Array
-    cut: Array
-    axis: int
+    axis: int  # of channels
     channels: int
+    shared: bool = False  # several ops read what it is rounded to
+
+    @property
+    def unit(self) -> Array:
+        return (self.data * self.weights).astype(np.float64)
 
 
 class Body:

@@ -102,9 +102,13 @@ def product(
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    unit = single(w.scale) * single(scale_of(n.x(0)))
-    cut, factor = cut_and_factor(steps_of(unit, n.out))
-    found = Sum(compute(_integers(n, b, x, w, cut, _cut_bias)), unit, cut, channel, n.out.shape[-1])
+    scales = single(scale_of(n.x(0))), single(w.scale)
+    cut, factor = cut_and_factor(steps_of(*scales, n.out))
+
+    def cut_by(cut: Array) -> str:
+        return compute(_integers(n, b, x, w, cut, _cut_bias))
+
+    found = Sum(cut_by, *scales, cut, cut_by(cut), channel, n.out.shape[-1])
     stored = rounded(b, scaled(b, b.op("Floor", found.name), factor, found), n.out)
     if fuses:
         b.sums[stored] = found
@@ -119,7 +123,8 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    steps = steps_of(single(w.scale) * single(scale_of(n.x(0))), n.out)
+    unit = single(w.scale) * single(scale_of(n.x(0)))
+    steps = (unit / single(scale_of(n.out))).astype(np.float64)
     factor, zero = short(steps), nearest(-offset_of(n.out) / steps)
     found = compute(_integers(n, b, x, w, np.ones_like(steps), _whole_bias))
     return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
@@ -150,9 +155,9 @@ def single(values: Array | float) -> Array:
     return np.asarray(values, np.float32)
 
 
-def steps_of(unit: Array, out: Value) -> Array:
-    """How many steps of the output a unit is."""
-    return (unit / single(scale_of(out))).astype(np.float64)
+def steps_of(data: Array, weights: Array, out: Value) -> Array:
+    """How many steps of the output a product of data and weights is, by the divisions that HTP does."""
+    return (data / single(scale_of(out)) * weights).astype(np.float64)
 
 
 def nearest(values: Array | float) -> Array:
@@ -231,3 +236,14 @@ def smallest_factor(n: Node) -> float:
     """The least step that a product of data and weight is, in steps of the output."""
     weights = n.x(1).encoding
     return min(weights.scale) * scale_of(n.x(0)) / scale_of(n.out) if weights is not None else 0.0
+
+
+def copied(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Nearest neighbours in another encoding: HTP copies the integers.
+
+    What a sum or a product made of them it computes in that encoding in the first place, and `x` is that.
+    Others it leaves as they are, which then stand for other numbers.
+    """
+    if n.params.get("interpolation_mode") not in (None, "NEAREST") or not is_byte(n.out):
+        return None
+    return compute(x)

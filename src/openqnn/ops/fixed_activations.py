@@ -7,6 +7,7 @@ it), and multiplies by a factor of few bits that depends on the cut sum itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +31,7 @@ FRACTION = 15  # bits behind the point in a cut sum times its factor
 WIDTH = 1 << 13  # a cut sum keeps its lowest 13 bits, and above them -2 to 1
 SLOPE = 11  # bits behind the point in the slope of a factor
 STEEPEST = 1 << 12
+DEEPEST = 20  # bits that can be cut off
 LAST = 255  # step of an output
 
 
@@ -38,24 +40,28 @@ def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found, out = b.sums.get(x[0]), n.out
     if found is None or n.x(0).encoding == out.encoding or not is_byte(out):
         return None
-    cut, factor = cut_and_factor(steps_of(found.unit, out))
-    stored = rounded(b, scaled(b, _anew(b, found, -np.log2(cut), out), factor, found), out)
+    cut, factor = cut_and_factor(steps_of(found.data, found.weights, out))
+    if not found.shared:
+        found = _anew(found, -np.log2(cut))
+    stored = rounded(b, scaled(b, _floor(b, found, -np.log2(cut), out), factor, found), out)
     return stored if not offset_of(out) else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
 
 
 def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """The factor grows with the cut sum, from nothing to that of the sum itself."""
     found, out = b.sums.get(x[0]), n.out
-    if found is None or not is_byte(out):
+    if found is None or found.shared or not is_byte(out):
         return None
-    steps = steps_of(found.unit, out)
+    steps = steps_of(found.data, found.weights, out)
     shift = _shift(steps, steps, LAST + offset_of(out))
     whole = steps * np.exp2(FRACTION + shift)  # the factor of large sums
-    v = _wrapped(b, _anew(b, found, shift, out), found, shift)
+    kept = np.where(shift > DEEPEST, shift - FRACTION, shift)  # sums that are cut deeper come out as huge
+    found = _anew(found, kept)
+    v = _wrapped(b, b.op("Floor", found.name), found, shift)
     slope = nearest(whole * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
     steep = slope >= STEEPEST  # such a slope is halved, and the sum for it cut one bit less
     slope = np.where(steep, np.floor(slope / 2), slope) / (1 << SLOPE)
-    finer = _wrapped(b, _anew(b, found, shift - steep, out), found, shift - steep) if steep.any() else v
+    finer = _wrapped(b, _floor(b, found, kept - steep, out), found, shift - steep) if steep.any() else v
     line = b.op("Floor", affine(b, finer, slope, slope / 2 + nearest(whole / 2), found))
     most = b.const(along(nearest(whole), found.axis, out.rank).astype(np.float32))
     factor = b.op("Relu", b.op("Min", line, most))
@@ -66,14 +72,15 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
 def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Two factors, each with its own cut: one for what is positive and one for what is not."""
     found, out, alpha = b.sums.get(x[0]), n.out, _per_channel(n, b, x)
-    if found is None or not is_byte(out) or alpha is None:
+    if found is None or found.shared or not is_byte(out) or alpha is None:
         return None
-    steps, above, below = steps_of(found.unit, out), LAST + offset_of(out), -offset_of(out)
+    steps, above, below = steps_of(found.data, found.weights, out), LAST + offset_of(out), -offset_of(out)
+    found = _anew(found, _shift(steps, steps, above))
     sides: list[str] = []
     for each, room in ((steps, above), (steps * alpha, np.where(alpha < 0, above, below))):
         shift = _shift(steps, np.abs(each), room)
         factor = nearest(each * np.exp2(FRACTION + shift)) / (1 << FRACTION)
-        sides.append(scaled(b, _anew(b, found, shift, out), factor, found))
+        sides.append(scaled(b, _floor(b, found, shift, out), factor, found))
     negative = b.op("Less", found.name, b.const(0.0, np.float32))
     return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
 
@@ -95,7 +102,13 @@ def _shift(steps: Array, each: Array, room: Array | int) -> Array:
     return np.maximum(fits, np.minimum(1, -np.frexp(steps)[1] - 3)).astype(np.float64)
 
 
-def _anew(b: Body, found: Sum, shift: Array, out: Value) -> str:
+def _anew(found: Sum, shift: Array) -> Sum:
+    """The sum in units that are 1 with so many bits cut off."""
+    cut = np.exp2(-shift)
+    return found if np.all(cut == found.cut) else replace(found, cut=cut, name=found.cut_by(cut))
+
+
+def _floor(b: Body, found: Sum, shift: Array, out: Value) -> str:
     """The sum with so many bits cut off."""
     change = np.exp2(-shift) / found.cut
     if np.all(change == 1):

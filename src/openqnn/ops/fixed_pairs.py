@@ -20,7 +20,6 @@ from openqnn.ops.fixed import (
     scale_of,
     short,
     single,
-    steps_of,
 )
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
@@ -37,7 +36,7 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
-    ratios = [float(steps_of(single(scale_of(v)), n.out)) for v in values[:2]]
+    ratios = [float(single(scale_of(v)) / single(scale_of(n.out))) for v in values[:2]]
     bits = FACTORS - int(np.floor(np.log2(sum(ratios))))
     factors = [nearest(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
@@ -61,7 +60,8 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
-    steps = steps_of(single(scale_of(n.x(0))) * single(scale_of(n.x(1))), n.out)
+    scales = [single(scale_of(v)) for v in values]
+    steps = (scales[0] * scales[1] / scales[2]).astype(np.float64)
     factor = short(steps)
     unit = np.exp2(np.frexp(steps)[1] - 15.0)
     twice = (255 + 2 * offset_of(n.x(0))) * (255 + 2 * offset_of(n.x(1))) / 2

@@ -11,6 +11,7 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
 from openqnn.ops.body import Body
+from openqnn.ops.fixed import copied
 from openqnn.ops.gather import wide
 from openqnn.ops.schema import INDEX, enum, f32, flag, i32, op, result, tensor, u32
 from openqnn.ops.shapes import declared, window
@@ -99,6 +100,7 @@ class Resize:
     cubic_coeff = replace(f32(default=-0.75), when=("interpolation_mode", "CUBIC"))
     infer = resized
     lower = resize
+    fixed = copied
 
 
 @op

@@ -8,14 +8,17 @@ So a graph that is channel-last for the NPU runs channel-first here, as its sour
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, compress
+from typing import cast
 
 import numpy as np
 
 from openqnn.errors import BackendError
-from openqnn.ir import DType, Graph, Node, Shape, Value
+from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import OpSchema, schema_of
 from openqnn.ops.body import Body
+from openqnn.ops.fixed import copied
 from openqnn.ops.layout import (
     Moved,
     Perm,
@@ -59,16 +62,36 @@ class Lowering:
         self.known: dict[tuple[Value, bool], dict[Perm, str]] = {}
         self.steps: list[NumpyStep] = []
         self.types: dict[str, tuple[np.dtype[np.generic], Shape]] = {}
+        self.twins: dict[tuple[Value, Encoding | None], Value] = {}
+        self.wanted: dict[Value, list[Encoding]] = {}
 
     def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
         inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
         for name, value in inputs.items():
             self._remember(value, identity(value.rank), name)
         for node in graph.nodes:
+            if schema_of(node).fixed is copied and node.x(0).encoding != node.out.encoding:
+                self.wanted.setdefault(node.x(0), []).append(cast(Encoding, node.out.encoding))
+        for node in graph.nodes:
             self._node(node)
         wanted = dict.fromkeys([*graph.outputs, *extra])
         outputs = {v.name: self.body.op("Identity", self._get(v, identity(v.rank))) for v in wanted}
+        self._prune(outputs.values())
         return Lowered(self.body, inputs, outputs, self.steps, self.types)
+
+    def _prune(self, outputs: Iterable[str]) -> None:
+        """Leaves out what nobody reads: what a sum is rounded to where an activation takes the sum itself."""
+        read = {*outputs, *(name for step in self.steps for name in step.inputs)}
+        keep: list[bool] = []
+        for node in reversed(self.body.nodes):
+            keep.append(any(name in read for name in node.output))
+            if keep[-1]:
+                read.update(node.input)
+        before = [0, *accumulate(map(int, reversed(keep)))]
+        for step in self.steps:
+            step.position = before[step.position]
+        self.body.nodes = list(compress(self.body.nodes, reversed(keep)))
+        self.body.constants = {k: v for k, v in self.body.constants.items() if k in read}
 
     # -- values ----------------------------------------------------------------------------------------------
 
@@ -140,7 +163,8 @@ class Lowering:
         if perm is not None and node.out.encoding == node.x(0).encoding:
             self._absorb(node, perm)
         elif schema.lower is not None:
-            self._emit(node, schema)
+            twin = self.twins.get((node.x(0), node.out.encoding)) if schema.fixed is copied else None
+            self._emit(node if twin is None else _with(node, [twin], node.outputs), schema)
         elif schema.compute is not None:
             self._numpy(node, schema)
         else:
@@ -171,6 +195,7 @@ class Lowering:
         outputs = self._as_htp(node, schema, perm, moved) if real else None
         if outputs is not None:
             real = False
+            self._as_wanted(node, schema)
         else:
             names = self._operands(node, schema, perm, real)
             outputs = schema.lower(self._shadow(node, perm, moved, real), self.body, names)
@@ -178,6 +203,15 @@ class Lowering:
             value = node.outputs[i]
             moves = moved.out_perm if value.rank == len(moved.out_perm) else identity(value.rank)
             self._result(value, name, schema.result(i).order(value.rank) or moves, real)
+            if name in self.body.sums and len(set(value.users)) > 1:
+                self.body.sums[name] = replace(self.body.sums[name], shared=True)
+
+    def _as_wanted(self, node: Node, schema: OpSchema) -> None:
+        """The result in other encodings, too, for ops that copy it into them."""
+        for encoding in self.wanted.get(node.out, ()) if not schema.clips else ():
+            twin = Value(node.out.name, node.out.dtype, node.out.shape, encoding)
+            self.twins[node.out, encoding] = twin
+            self._emit(_with(node, node.inputs, [twin]), schema)
 
     def _as_htp(self, node: Node, schema: OpSchema, perm: Perm, moved: Moved) -> str | None:
         """The stored result by HTP's own arithmetic, where that is known to differ from rounding."""
@@ -279,6 +313,10 @@ class Lowering:
         shape = (1,) * (len(perm) - value.rank) + value.shape
         moved = encoding.permuted(perm) if encoding is not None and len(perm) == value.rank else encoding
         return Value(value.name, dtype, permuted(shape, perm), moved)
+
+
+def _with(node: Node, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Node:
+    return Node(node.op, node.name, list(inputs), list(outputs), node.params, node.source)
 
 
 def lower(graph: Graph, extra: Sequence[Value] = ()) -> Lowered:
