@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
+from openqnn.ops import fixed16
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
-from openqnn.ops.fixed16 import by_table, elu, exp, sigmoid, tanh
+from openqnn.ops.fixed16 import by_table, first_of
 from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
 from openqnn.ops.fixed_pairs import squared, times, total
 from openqnn.ops.same import SameAs, again, always, neutral, twice
@@ -88,7 +89,7 @@ Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.")
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.")
-Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(exp))
+Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(fixed16.exp))
 Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
 Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
 Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice)
@@ -104,9 +105,16 @@ Sin = unary("ElementWiseSin", "Sin", "Sine.")
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
 Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped)
-Sigmoid = unary("Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0), fixed=by_table(sigmoid))
-Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(tanh))
-HardSwish = unary("HardSwish", "HardSwish", "x * clip(x + 3, 0, 6) / 6.", fixed=hard_swish)
+Sigmoid = unary(
+    "Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0), fixed=by_table(fixed16.sigmoid)
+)
+Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(fixed16.tanh))
+HardSwish = unary(
+    "HardSwish",
+    "HardSwish",
+    "x * clip(x + 3, 0, 6) / 6.",
+    fixed=first_of(by_table(fixed16.hard_swish), hard_swish),
+)
 
 
 def clip(low: float, high: float) -> Lower:
@@ -123,7 +131,12 @@ def gelu_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     )
 
 
-Gelu = unary("Gelu", gelu_onnx, "x times the normal distribution function of x (erf form).")
+Gelu = unary(
+    "Gelu",
+    gelu_onnx,
+    "x times the normal distribution function of x (erf form).",
+    fixed=by_table(fixed16.gelu),
+)
 
 # -- two inputs ----------------------------------------------------------------------------------------------
 
@@ -230,7 +243,7 @@ class Elu:
     alpha = f32(default=1.0)
     infer = same
     lower: Lower = lambda n, b, x: b.op("Elu", x[0], alpha=_number(n, "alpha", 1.0))
-    fixed = by_table(elu)
+    fixed = by_table(fixed16.elu)
     moves = Moves.ELEMENTWISE
 
 

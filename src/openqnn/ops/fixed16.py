@@ -46,7 +46,14 @@ QUARTERS = np.array([
     (16384.43, 2831.17, 268.81), (19484.49, 3367.14, 319.61), (23171.13, 4003.25, 380.77),
     (27555.23, 4760.54, 451.39),
 ])  # fmt: skip
+LINE = 0.2  # what the line of HardSwish is rounded up by
 PAIR = 1.0, 0.690511, 0.237944, 0.071545  # the same for Softmax of two numbers: one polynomial
+# erf for x in [0, 4) in 11 bits, by pieces of 1: coefficients of t^0 to t^3, t in [0, 1) along the piece; and
+# a little less than 1 from there on. HTP's own polynomials are cut on the way, too: one bit is lost at times.
+ERF = np.array([
+    (0, 2373.41, -338.0, -312.21), (1723.17, 858.31, -841.74, 299.86), (2039.86, 28.12, -32.14, 12.29),
+    (2047.978, -3.649, 8.49, -6), (2047, 0, 0, 0),
+])  # fmt: skip
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
@@ -157,6 +164,27 @@ def elu(n: Node, x: Array) -> Array:
     zero = offset_of(n.out)
     below = power_of_e(np.minimum(x, 0), scale_of(n.x(0)), alpha) + int(-alpha - zero) + zero
     return np.where(x < 0, below, times(x, scale_of(n.x(0)) / scale_of(n.out)))
+
+
+def hard_swish(n: Node, x: Array) -> Array:
+    """x times a fraction of 15 bits."""
+    line = HALF + x * (scale_of(n.x(0)) * ONE / 6)
+    share = np.clip(np.rint(line + LINE), 0, ONE - 1)
+    return np.floor(_product(n, x, share / ONE) + 0.5).astype(np.int64)
+
+
+def gelu(n: Node, x: Array) -> Array:
+    """x times a fraction of 12 bits: half of erf, by polynomials, and a half."""
+    z = np.abs(x) * (scale_of(n.x(0)) / np.sqrt(2))
+    piece = np.minimum(z.astype(np.int64), len(ERF) - 1)
+    c, t = ERF[piece], z - piece
+    erf = np.rint(c[:, 0] + (c[:, 1] + (c[:, 2] + c[:, 3] * t) * t) * t)
+    return np.trunc(_product(n, x, (2048 + np.sign(x) * erf) / 4096)).astype(np.int64)
+
+
+def _product(n: Node, x: Array, share: Array) -> Array:
+    by, exponent = mantissa(scale_of(n.x(0)) / scale_of(n.out))
+    return x * share * np.ldexp(float(by), exponent - FACTOR)
 
 
 def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
