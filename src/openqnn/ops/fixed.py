@@ -123,8 +123,7 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    unit = single(w.scale) * single(scale_of(n.x(0)))
-    steps = (unit / single(scale_of(n.out))).astype(np.float64)
+    steps = steps_of(single(scale_of(n.x(0))), single(w.scale), n.out)
     factor, zero = short(steps), nearest(-offset_of(n.out) / steps)
     found = compute(_integers(n, b, x, w, np.ones_like(steps), _whole_bias))
     return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
@@ -156,8 +155,9 @@ def single(values: Array | float) -> Array:
 
 
 def steps_of(data: Array, weights: Array, out: Value) -> Array:
-    """How many steps of the output a product of data and weights is, by the divisions that HTP does."""
-    return (data / single(scale_of(out)) * weights).astype(np.float64)
+    """How many steps of the output a product of data and weights is, by way of the largest as in HTP."""
+    largest = weights.max()
+    return (data * largest / single(scale_of(out)) * (weights / largest)).astype(np.float64)
 
 
 def nearest(values: Array | float) -> Array:
