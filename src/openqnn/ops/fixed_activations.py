@@ -30,7 +30,7 @@ from openqnn.ops.fixed import (
 FRACTION = 15  # bits behind the point in a cut sum times its factor
 WIDTH = 1 << 13  # a cut sum keeps its lowest 13 bits, and above them -2 to 1
 SLOPE = 11  # bits behind the point in the slope of a factor
-STEEPEST = 1 << 12
+STEEPEST = 12  # bits of a slope
 DEEPEST = 20  # bits that can be cut off
 LAST = 255  # step of an output
 
@@ -59,9 +59,9 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     found = _anew(found, kept)
     v = _wrapped(b, b.op("Floor", found.name), found, shift)
     slope = nearest(whole * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
-    steep = slope >= STEEPEST  # such a slope is halved, and the sum for it cut one bit less
-    slope = np.where(steep, np.floor(slope / 2), slope) / (1 << SLOPE)
-    finer = _wrapped(b, _floor(b, found, kept - steep, out), found, shift - steep) if steep.any() else v
+    extra = np.maximum(np.frexp(slope)[1] - STEEPEST, 0)  # bits that are too many: the sum has them instead
+    slope = np.floor(np.ldexp(slope, -extra)) / (1 << SLOPE)
+    finer = _wrapped(b, _floor(b, found, kept - extra, out), found, shift - extra) if extra.any() else v
     line = b.op("Floor", affine(b, finer, slope, slope / 2 + nearest(whole / 2), found))
     most = b.const(along(nearest(whole), found.axis, out.rank).astype(np.float32))
     factor = b.op("Relu", b.op("Min", line, most))
