@@ -102,7 +102,7 @@ Rsqrt = unary(
 )
 Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.")
-SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
+SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", fixed=by_table(fixed16.square_root))
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
 Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped)
 Sigmoid = unary(
@@ -148,7 +148,7 @@ Add = binary(
     same_as=neutral(0, first_too=True),
 )
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
-Divide = binary("ElementWiseDivide", "Div", "a / b.", same_as=neutral(1))
+Divide = binary("ElementWiseDivide", "Div", "a / b.", fixed=fixed16.divide, same_as=neutral(1))
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary("ElementWiseFloorDiv", lambda n, b, x: floor_div(n, b, x), "floor(a / b).")
 Fmod = binary(

@@ -54,6 +54,26 @@ ERF = np.array([
     (0, 2373.41, -338.0, -312.21), (1723.17, 858.31, -841.74, 299.86), (2039.86, 28.12, -32.14, 12.29),
     (2047.978, -3.649, 8.49, -6), (2047, 0, 0, 0),
 ])  # fmt: skip
+# 2^17 / sqrt(x) for x in [2^14, 2^16), by pieces of 2^10: values of lines at their starts, and their slopes.
+ROOTS = np.array([
+    (1024.127, -30.522), (993.474, -27.717), (965.888, -26.363), (939.965, -23.814), (916.369, -22.608),
+    (894.002, -20.311), (873.624, -19.222), (854.512, -18.178), (836.561, -17.162), (819.685, -16.197),
+    (803.772, -15.258), (788.742, -14.365), (774.500, -13.499), (760.962, -12.673), (748.046, -11.882),
+    (736.163, -11.882), (724.549, -11.130), (713.355, -10.403), (702.952, -10.396), (692.806, -9.697),
+    (682.920, -9.046), (673.873, -9.042), (664.798, -8.411), (656.386, -8.413), (647.999, -7.808),
+    (640.184, -7.807), (632.376, -7.242), (625.134, -7.242), (617.775, -6.693), (611.080, -6.702),
+    (604.384, -6.704), (597.888, -6.181), (591.706, -6.184), (585.430, -5.697), (579.735, -5.697),
+    (574.039, -5.695), (568.345, -5.233), (563.110, -5.233), (557.876, -5.233), (552.617, -4.796),
+    (547.821, -4.796), (543.022, -4.796), (538.063, -4.385), (533.676, -4.385), (529.291, -4.389),
+    (524.903, -4.385), (520.498, -4.000), (516.498, -4.000),
+])  # fmt: skip
+# 1 / x for x in [1, 2) in 4 pieces: coefficients of t^0 to t^2, t in [0, 1) along the piece. What HTP cuts on
+# the way makes the result smaller by LOSS on average.
+RECIPROCALS = np.array([
+    (16384.484, -4010.971, 737.077), (13110.673, -2595.634, 409.76), (10924.524, -1808.002, 246.519),
+    (9363.228, -1329.171, 158.129),
+]) / HALF  # fmt: skip
+LOSS = 2e-5
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
@@ -185,6 +205,51 @@ def gelu(n: Node, x: Array) -> Array:
 def _product(n: Node, x: Array, share: Array) -> Array:
     by, exponent = mantissa(scale_of(n.x(0)) / scale_of(n.out))
     return x * share * np.ldexp(float(by), exponent - FACTOR)
+
+
+def square_root(n: Node, x: Array) -> Array:
+    """x times the reciprocal of its root in 10 bits."""
+    positive = np.maximum(x, 1)
+    twos = (15 - np.floor(np.log2(positive)).astype(np.int64)) // 2
+    v = positive << 2 * twos
+    c, t = ROOTS[(v >> 10) - 16], (v & 1023) / 1024
+    root = np.ldexp(v * np.floor(c[:, 0] + c[:, 1] * t), -9 - 8 - twos)
+    ratio = np.sqrt(scale_of(n.x(0))) / scale_of(n.out)
+    return np.where(x > 0, np.floor(root * ratio + 0.5), 0).astype(np.int64)
+
+
+def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The highest 15 bits of a times the reciprocal of b, by a polynomial."""
+    values = (n.x(0), n.x(1), n.out)
+    if not all(is_wide(v) for v in values):
+        return None
+    stored = np.arange(STORED, dtype=np.int64)
+    above, below = (stored + offset_of(v) for v in values[:2])
+    by, exponent = mantissa(scale_of(n.x(0)) / scale_of(n.x(1)) / scale_of(n.out))
+    tables = (
+        np.sign(above) * _highest(np.abs(above)),
+        _reciprocals(below) * np.ldexp(float(by), exponent - FACTOR),
+    )
+    parts = [
+        b.op("Gather", b.const(table.astype(np.float32)), b.cast(name, np.int32))
+        for table, name in zip(tables, x, strict=False)
+    ]
+    zero = b.const(-offset_of(n.out), n.out.dtype.numpy)
+    return b.op("QuantizeLinear", b.op("Mul", *parts), b.const(1.0, np.float32), zero)
+
+
+def _highest(x: Array) -> Array:
+    cut = np.maximum(np.floor(np.log2(np.maximum(x, 1))).astype(np.int64) + 1 - FACTOR, 0)
+    return x >> cut << cut
+
+
+def _reciprocals(x: Array) -> Array:
+    size = np.maximum(np.abs(x), 1)
+    exponent = np.floor(np.log2(size)).astype(np.int64)
+    along = (np.ldexp(size.astype(np.float64), -exponent) - 1) * len(RECIPROCALS)
+    c, t = RECIPROCALS[along.astype(np.int64)], along % 1
+    found = np.ldexp((c[:, 0] + (c[:, 1] + c[:, 2] * t) * t) * (1 - LOSS), -exponent)
+    return np.where(x < 0, -found, np.where(x == 0, STORED, found))
 
 
 def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
