@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
@@ -40,6 +40,7 @@ from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.quant.wide import wide_nodes
 
 HTP = "htp"
 DEFAULT_ALGORITHMS = (ADAROUND,)
@@ -117,14 +118,18 @@ def quantize(
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
     opened = model if isinstance(model, Graph) else open_graph(model)
     known = _known(opened, overrides, ignore_encodings) | dict(given or {})
-    origin = prepared_for(opened, chosen, backend, WIDE if goal else 0)
+    origin = prepared_for(opened, chosen, backend, WIDE if goal else 0, known)
     known = along_channels(origin, known)
     if float_fallback:
         chosen, known = float_where_unknown(origin, chosen, known)
     samples = None if data is None else samples_of(origin, data, native=native)
     real, said, kept = _changed(origin, algorithms, samples, known, threads)
+    wide = {} if float_fallback else wide_nodes(real, chosen, known)
+    chosen = replace(chosen, widths=dict.fromkeys(wide, WIDE) | dict(chosen.widths))
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
-    job = _Job(calibrated, origin, known, kept.samples if kept else [], algorithms, backend, soc, threads)
+    job = _Job(
+        calibrated, origin, known, kept.samples if kept else [], algorithms, backend, soc, threads, wide
+    )
     made, mixed = job.finish(chosen), None
     if goal is not None:
         made, mixed = job.reach(goal, made, chosen, searching)
@@ -156,17 +161,27 @@ class _Job:
     backend: str
     soc: str | int | None
     threads: int
+    wide: Mapping[str, str]
 
     def finish(self, recipe: Recipe) -> Graph:
-        applied = accepted(self.calibrated, recipe, self.given, self.backend, self.soc)
+        applied = accepted(self.calibrated, recipe, self.given, self.backend, self.soc, self.wide)
         if self.samples:
             change_fixed(
                 self.calibrated.graph, applied.graph, self.algorithms, self.samples, self.given, self.threads
             )
         if 16 in (recipe.float_bw, recipe.float_bias_bw):
             set_float_width(applied.graph, recipe.float_bw, recipe.float_bias_bw)
-        applied.graph.provenance = applied.provenance
+        applied.graph.provenance = applied.provenance | self._widened(applied)
         return applied.graph
+
+    def _widened(self, applied: Applied) -> dict[str, str]:
+        """Where encodings of nodes came from that have 16 bits of their own accord."""
+        return {
+            v.name: f"{applied.provenance[v.name]}, {self.wide[node.name]}"
+            for node in applied.graph.nodes
+            for v in node.outputs
+            if node.name in self.wide and v.encoding is not None and v.encoding.bitwidth == WIDE
+        }
 
     def reach(
         self, goal: Goal, plain: Graph, recipe: Recipe, searching: Progress | None
@@ -239,19 +254,30 @@ def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:
         raise UsageError(f"the quantizer has no choice '{wrong}'", hint=f"it has {known}") from error
 
 
-def prepared_for(graph: Graph, recipe: Recipe, backend: str, width: int = 0) -> Graph:
+def prepared_for(
+    graph: Graph, recipe: Recipe, backend: str, width: int = 0, given: Mapping[str, Given] | None = None
+) -> Graph:
     """The float graph in the forms that the backend computes right in fixed point, up to that width."""
     if backend != HTP:
         return graph
-    return prepare_fixed(
-        legalise_htp(graph, to_fix=True), max([width, recipe.act_bw, *recipe.widths.values()])
-    )
+    legal = legalise_htp(graph, to_fix=True)
+    wide = wide_nodes(legal, recipe, given or {})
+    most = max([width, recipe.act_bw, *recipe.widths.values()])
+    return prepare_fixed(legal, most, dict.fromkeys(wide, WIDE))
 
 
 def accepted(
-    calibrated: Calibrated, recipe: Recipe, given: Mapping[str, Given], backend: str, soc: str | int | None
+    calibrated: Calibrated,
+    recipe: Recipe,
+    given: Mapping[str, Given],
+    backend: str,
+    soc: str | int | None,
+    wide: Container[str] = (),
 ) -> Applied:
-    """The graph in fixed point as far as the library takes it: what it refuses is computed in floats."""
+    """The graph in fixed point as far as the library takes it: what it refuses is computed in floats.
+
+    Nodes that are `wide` of their own accord get the width of the others first.
+    """
     library = _library(backend)
     for _ in range(ROUNDS):
         applied = apply_recipe(calibrated, recipe, given)
@@ -259,10 +285,18 @@ def accepted(
         if not refused:
             return applied
         names = {qnn_name(node.name): node.name for node in applied.graph.nodes}
-        fallback = {names[verdict.node.name]: FLOAT for verdict in refused if verdict.node.name in names}
-        _say(refused)
+        own = [v for v in refused if _is_wide(names.get(v.node.name, ""), recipe, wide)]
+        found = own or refused
+        width = recipe.act_bw if own else FLOAT
+        fallback = {names[verdict.node.name]: width for verdict in found if verdict.node.name in names}
+        if not own:
+            _say(refused)
         recipe = replace(recipe, widths={**recipe.widths, **fallback})
     raise UnsupportedError("HTP refuses the graph in fixed point, whatever is left in floating point")
+
+
+def _is_wide(name: str, recipe: Recipe, wide: Container[str]) -> bool:
+    return name in wide and recipe.widths.get(name) == WIDE
 
 
 def _library(backend: str) -> str:

@@ -38,7 +38,7 @@ BY_AIMET_ITSELF = (
 )  # fmt: skip
 ENCODINGS_VERSION = "0.6.1"  # the newest that every version of QNN's converters reads
 # What QNN's own tools do unless they are told otherwise.
-LIKE_QNN = Recipe(bias_bw=8, param=Scheme(), per_channel=False, per_row=False, headroom=False)
+LIKE_QNN = Recipe(bias_bw=8, param=Scheme(), per_channel=False, per_row=False, headroom=False, wide=False)
 QUANTIZERS: Mapping[str, tuple[Method, bool]] = {
     "tf": (Method.MIN_MAX, False),
     "symmetric": (Method.MIN_MAX, True),

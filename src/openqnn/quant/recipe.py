@@ -47,8 +47,9 @@ class Recipe:
 
     `widths` gives single nodes (by name) another activation width, or FLOAT. `steps` restricts the stored
     integers of symmetric 16-bit tensors, such as (-0x8000, 0x7F7F). With `headroom` ranges reach beyond what
-    calibration saw, where that is likely to be exceeded. With a `block_size` weights of four bits have a
-    scale for that many input channels each, not one for all, where they can.
+    calibration saw, where that is likely to be exceeded. With `wide` nodes that are next to nothing of the
+    work, and those between squares and roots, have 16 bits where activations have 8. With a `block_size`
+    weights of four bits have a scale for that many input channels each, not one for all, where they can.
     """
 
     act_bw: int = 8
@@ -64,6 +65,7 @@ class Recipe:
     steps: tuple[int, int] | None = None
     fixed_ranges: bool = True
     headroom: bool = True
+    wide: bool = True
     widths: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ Each rule says what the library does with the other form, as measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -52,14 +52,19 @@ def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
 RULES: Final[dict[str, FixedRule]] = {"MatMul": matrix_layer, "ElementWiseNeuron": hard_sigmoid}
 
 
-def prepare_fixed(graph: Graph, width: int) -> Graph:
-    """A graph that computes the same, ready to be quantized to activations of that width."""
+def prepare_fixed(graph: Graph, width: int, widths: Mapping[str, int] | None = None) -> Graph:
+    """A graph that computes the same, ready to be quantized to activations of that width.
+
+    Nodes in `widths` may have another one.
+    """
+    own = widths or {}
     made, log = clone_graph(graph), Explain()
     set_float_width(made, 32)  # casts between widths of floats mean nothing once both are integers
     remove_identities(made, log)
     for node in list(made.nodes):
         rule = RULES.get(node.op)
-        new = rule(node, builder_at(made, node), width) if rule is not None and alive(node) else None
+        bits = own.get(node.name, width)
+        new = rule(node, builder_at(made, node), bits) if rule is not None and alive(node) else None
         if new is not None:
             supplant(made, node.out, new)
     merge_constants(made, log)  # a weight that many steps share was turned for each

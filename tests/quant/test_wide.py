@@ -1,0 +1,86 @@
+"""Nodes that have 16 bits though activations have 8: small ones, and those between squares and roots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.ir import Array, Encoding, Given, Graph
+from openqnn.quant.recipe import Recipe
+from openqnn.quant.wide import SMALL_REASON, SQUARE_REASON, wide_nodes
+from openqnn.quantization import prepared_for, quantize
+from tests.models.fetch import model_path
+from tests.models.sets import data_set, shapes_of
+
+
+def float_graph(model: str) -> Graph:
+    return openqnn.convert(model_path(model), input_shapes=shapes_of(model))
+
+
+def widths(graph: Graph) -> dict[str, int]:
+    return {v.name: v.encoding.bitwidth for n in graph.nodes for v in n.outputs if v.encoding is not None}
+
+
+def sqnr(graph: Graph, fixed: Graph, feeds: list[dict[str, Array]]) -> float:
+    with openqnn.Session(graph) as real, openqnn.Session(fixed) as other:
+        pairs = [(real.run(f), other.run(f)) for f in feeds]
+    signal = sum(float(np.square(a[k]).sum()) for a, _ in pairs for k in a)
+    return 10 * np.log10(signal / sum(float(np.square(a[k] - b[k]).sum()) for a, b in pairs for k in a))
+
+
+def test_the_spectrum_of_a_signal() -> None:
+    """Silero takes roots of sums of squares; its network behind that has 8 bits."""
+    graph, data = float_graph("silero_openvino"), data_set("silero_openvino")
+    found = wide_nodes(prepared_for(graph, Recipe(), "htp"), Recipe(), {})
+    spectrum = {name.rpartition("/")[2] for name, reason in found.items() if reason == SQUARE_REASON}
+    assert spectrum == {"Pow", "Pow_1", "Add", "Sqrt"}
+    wide, narrow = (quantize(graph, data.calibration, wide=w, algorithms=()) for w in (True, False))
+    assert {8, 16} == set(widths(wide).values())
+    assert {8} == set(widths(narrow).values())
+    assert sqnr(graph, wide, data.evaluation) > sqnr(graph, narrow, data.evaluation) + 3
+
+
+def test_gates_of_channels_are_small() -> None:
+    graph = prepared_for(float_graph("ppocr_cls"), Recipe(), "htp")
+    found = wide_nodes(graph, Recipe(), {})
+    assert set(found.values()) == {SMALL_REASON}
+    made = {n.name: sum(v.size for v in n.outputs) for n in graph.nodes}
+    assert len(found) > 30
+    assert sum(made[name] for name in found) < 0.005 * sum(made.values())
+
+
+@pytest.mark.parametrize("choices", [{"wide": False}, {"act_bw": 16}])
+def test_nothing_else_is_asked_for(choices: dict[str, int]) -> None:
+    recipe = Recipe(**choices)  # pyright: ignore[reportArgumentType]
+    assert not wide_nodes(prepared_for(float_graph("ppocr_cls"), recipe, "htp"), recipe, {})
+
+
+def test_what_somebody_said_counts_more() -> None:
+    graph = prepared_for(float_graph("mnist_conv"), Recipe(), "htp")
+    (node,) = [n for n in graph.nodes if n.name in wide_nodes(graph, Recipe(), {})]
+    given = {node.out.name: Given("override", 8, encoding=Encoding.per_tensor(0.1, -128, 8))}
+    assert not wide_nodes(graph, Recipe(), given)
+    assert not wide_nodes(graph, Recipe(widths={node.name: 8}), {})
+
+
+def test_the_listing_says_why() -> None:
+    fixed = quantize(float_graph("mnist_conv"), data_set("mnist_conv").calibration)
+    (out,) = fixed.outputs
+    assert fixed.provenance[out.name] == f"calibration, {SMALL_REASON}"
+
+
+def test_hard_sigmoids_in_16_bits_are_taken_apart() -> None:
+    """HTP computes them wrong there; in 8 bits they stay as they are."""
+    graph, data = float_graph("ppocr_cls"), data_set("ppocr_cls")
+    wide, narrow = (quantize(graph, data.calibration[:2], wide=w, algorithms=()) for w in (True, False))
+    kinds = [
+        {
+            n.out.encoding.bitwidth
+            for n in g.nodes
+            if n.op == "ElementWiseNeuron" and n.out.encoding is not None
+        }
+        for g in (wide, narrow)
+    ]
+    assert kinds[0] <= {8}
+    assert kinds[1] == {8}
