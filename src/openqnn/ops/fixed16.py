@@ -13,7 +13,7 @@ import numpy as np
 
 from openqnn.ir import Array, DType, Node, Value
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, offset_of, scale_of
+from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of
 from openqnn.ops.schema import Fixed
 
 # From all stored integers, less the zero point, to results in steps of the output.
@@ -74,6 +74,7 @@ RECIPROCALS = np.array([
     (9363.228, -1329.171, 158.129),
 ]) / HALF  # fmt: skip
 LOSS = 2e-5
+HIGHEST = (1 << 15) - (1 << 7) - 1  # of what MatMul splits in two signed bytes
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
@@ -117,12 +118,12 @@ def scaled_down(x: Array, ratio: float) -> Array:
 
 def to_steps(y: Array, ratio: float) -> Array:
     """Integers times a ratio, rounded to steps of the output; next to a power of two the ratio is that."""
-    nearest = np.exp2(np.rint(np.log2(ratio)))
-    by = nearest if abs(ratio / nearest - 1) < 1 / ONE else ratio
+    power = np.exp2(np.rint(np.log2(ratio)))
+    by = power if abs(ratio / power - 1) < 1 / ONE else ratio
     return np.floor(y * by + 0.5 + NUDGE).astype(np.int64)
 
 
-def rounded(x: Array, bits: int) -> Array:
+def nearest(x: Array, bits: int) -> Array:
     return (x + (1 << (bits - 1))) >> bits
 
 
@@ -132,8 +133,8 @@ def _tanh_of(n: Node, x: Array, per_one: float) -> Array:
     left = end - np.minimum(scaled_down(np.abs(x), scale_of(n.x(0)) * per_one), end)
     warped = left * left >> 16
     c, t = TANH[warped >> 12], warped & 4095
-    slope = c[:, 1] + rounded((c[:, 2] + rounded(c[:, 3] * t, 12)) * t, 15)
-    return c[:, 0] + rounded(slope * t, 14)
+    slope = c[:, 1] + nearest((c[:, 2] + nearest(c[:, 3] * t, 12)) * t, 15)
+    return c[:, 0] + nearest(slope * t, 14)
 
 
 def tanh(n: Node, x: Array) -> Array:
@@ -234,8 +235,7 @@ def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         b.op("Gather", b.const(table.astype(np.float32)), b.cast(name, np.int32))
         for table, name in zip(tables, x, strict=False)
     ]
-    zero = b.const(-offset_of(n.out), n.out.dtype.numpy)
-    return b.op("QuantizeLinear", b.op("Mul", *parts), b.const(1.0, np.float32), zero)
+    return rounded(b, b.op("Mul", *parts), n.out)
 
 
 def _highest(x: Array) -> Array:
@@ -266,8 +266,7 @@ def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     share = b.op("Div", parts, b.op("ReduceSum", parts, axes))
     steps = b.op("Mul", share, b.const(1 / scale_of(out), np.float32))
     whole = b.op("Round", steps) if pair else b.op("Floor", steps)
-    zero = b.const(-offset_of(out), out.dtype.numpy)
-    return b.op("QuantizeLinear", whole, b.const(1.0, np.float32), zero)
+    return rounded(b, whole, out)
 
 
 def _powers(below: Array, slope: float) -> Array:
@@ -280,3 +279,16 @@ def _powers(below: Array, slope: float) -> Array:
 def _powers_of_pair(below: Array, slope: float) -> Array:
     whole = np.floor(-below * slope)
     return np.polynomial.polynomial.polyval(-below * slope - whole, PAIR) * np.exp2(whole)
+
+
+def product(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Two tensors: the second is split in signed bytes, and the lowest 16 bits of a sum are cut off."""
+    first, second = n.x(0), n.x(1)
+    if not is_wide(first) or not is_wide(second) or not is_wide(n.out) or x[1] in b.constants:
+        return None
+    unit = scale_of(first) * scale_of(second)
+    highest = b.const(HIGHEST * scale_of(second), np.float32)
+    operands = [dequantized(b, x[0], first), b.op("Min", dequantized(b, x[1], second), highest)]
+    operands += [dequantized(b, name, n.x(i)) for i, name in enumerate(x[2:], start=2) if name]
+    found = b.op("Sub", compute(operands), b.const(unit * STORED / 2, np.float32))
+    return rounded(b, found, n.out, scale_of(n.out))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
+from openqnn.ops import fixed16
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product
 from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
@@ -58,7 +59,7 @@ class MatMul:
     transpose_in1 = flag(False)
     infer = _matmul_shape
     lower = _matmul_onnx
-    fixed = _rows_fixed
+    fixed = fixed16.first_of(fixed16.product, _rows_fixed)
     macs: Macs = lambda n: n.out.size * _matrix(n, 0)[2]
 
 
