@@ -169,7 +169,7 @@ SquaredDifference = binary(
     "ElementWiseSquaredDifference",
     lambda n, b, x: squared_difference(b, x),
     "(a - b) squared.",
-    fixed=squared,
+    fixed=first_of(fixed16.squared, squared),
 )
 Subtract = binary(
     "ElementWiseSubtract",

@@ -292,3 +292,24 @@ def product(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     operands += [dequantized(b, name, n.x(i)) for i, name in enumerate(x[2:], start=2) if name]
     found = b.op("Sub", compute(operands), b.const(unit * STORED / 2, np.float32))
     return rounded(b, found, n.out, scale_of(n.out))
+
+
+def squared(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """A squared difference: the difference is rounded to 16 bits, too, before it is squared."""
+    values = (n.x(0), n.x(1), n.out)
+    if not all(is_wide(v) for v in values):
+        return None
+    step = 2 * np.sqrt(scale_of(n.out) * (STORED - 1 + offset_of(n.out))) / (STORED - 1)
+    ratios = [scale_of(v) / step for v in values[:2]]
+    shift = mantissa(max(ratios))[1]
+    factors = [np.rint(np.ldexp(r, FACTOR - shift)) * np.ldexp(1.0, shift - FACTOR) for r in ratios]
+    terms = [
+        b.op("Mul", b.cast(name, np.float64), b.const(f, np.float64))
+        for name, f in zip(x, factors, strict=False)
+    ]
+    zeros = sum(f * offset_of(v) * sign for f, v, sign in zip(factors, values, (1, -1), strict=False))
+    moved = b.op("Add", b.op("Sub", *terms), b.const(zeros + 0.5, np.float64))
+    limits = (b.const(limit, np.float64) for limit in (-ONE, ONE - 1))
+    whole = b.cast(b.op("Clip", b.op("Floor", moved), *limits), np.float32)
+    real = b.op("Mul", b.op("Mul", whole, whole), b.const(step**2, np.float32))
+    return rounded(b, real, n.out, scale_of(n.out))
