@@ -26,11 +26,11 @@ SHORT = 15  # bits of the factor in kernels that round once
 SIGNED_8 = 128, 127
 
 
-def centred(b: Body, x: str, value: Value) -> str:
-    """Stored integers less their zero point, as float32."""
+def centred(b: Body, x: str, value: Value, step: float = 1.0) -> str:
+    """Stored integers less their zero point, times a number, as float32."""
     assert value.encoding is not None
     zero = b.const(-value.encoding.offset[0], value.dtype.numpy)
-    return b.op("DequantizeLinear", x, b.const(1.0, np.float32), zero)
+    return b.op("DequantizeLinear", x, b.const(step, np.float32), zero)
 
 
 def along(values: Array, axis: int | None, rank: int) -> Array:
@@ -202,15 +202,45 @@ def rounded(b: Body, x: str, out: Value, step: float = 1.0) -> str:
     return b.op("QuantizeLinear", x, b.const(step, np.float32), zero)
 
 
-def floored(b: Body, x: str, factor: Array, more: Array, out: Value, channel: int | None) -> str:
-    """Integers times a factor plus a number, per channel, rounded down: exact, hence in float64."""
-    low, high = (-128.0, 127.0) if out.dtype.signed else (0.0, 255.0)
+def floored(b: Body, x: str, factor: Array, more: Array, out: Value, channel: int) -> str:
+    """Integers times a factor plus a number, per channel, rounded down: in float32 where that is exact."""
     shape = [1] * out.rank
-    if channel is not None and factor.size > 1:
+    if factor.size > 1:
         shape[channel] = factor.size
+    shift = float_shift(factor, more, out)
+    if shift is not None:
+        real = b.op("Mul", x, b.const(np.reshape(factor, shape).astype(np.float32)))
+        return rounded(b, b.op("Add", real, b.const(np.reshape(shift, shape))), out)
+    low, high = bounds(out)
     wide = b.op("Mul", b.cast(x, np.float64), b.const(np.reshape(factor, shape)))
     whole = b.op("Floor", b.op("Add", wide, b.const(np.reshape(more, shape))))
-    return b.cast(b.op("Clip", whole, b.const(low), b.const(high)), out.dtype.numpy)
+    return b.cast(b.op("Clip", whole, b.const(float(low)), b.const(float(high))), out.dtype.numpy)
+
+
+def float_shift(factor: Array, more: Array, out: Value) -> Array | None:
+    """The number to add in float32 so that rounding gives what `floored` is to give; None if there is none.
+
+    The steps are tried one by one: the result grows with the integer, so no integer between them can differ.
+    """
+    low, high = bounds(out)
+    zero = -offset_of(out)
+    step = np.arange(low + 1, high + 1, dtype=np.float64)[:, None]
+    exact, add = np.reshape(factor, (1, -1)), np.reshape(more, (1, -1))
+    first = np.ceil((step - add) / exact)
+    first += exact * first + add < step
+    above, below = exact * first + add - step, step - (exact * (first - 1) + add)
+    single_factor = exact.astype(np.float32)
+    for part in (0.5, 0.25, 0.75):
+        shift = (add - zero - 0.5 - above.min(0) + part * (above.min(0) + below.min(0))).astype(np.float32)
+        reached, before = (np.rint(v.astype(np.float32) * single_factor + shift) for v in (first, first - 1))
+        if np.all(reached >= step - zero) and np.all(before < step - zero):
+            return shift.reshape(-1) if shift.size > 1 else shift.reshape(())
+    return None
+
+
+def bounds(value: Value) -> tuple[int, int]:
+    """The least and the largest stored integer of an 8-bit value."""
+    return (-128, 127) if value.dtype.signed else (0, 255)
 
 
 def dequantized(b: Body, x: str, value: Value) -> str:

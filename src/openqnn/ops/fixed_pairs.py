@@ -12,6 +12,7 @@ from openqnn.ops.fixed import (
     Compute,
     centred,
     dequantized,
+    float_shift,
     floored,
     is_byte,
     nearest,
@@ -41,10 +42,7 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     factors = [nearest(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
     constant = CONSTANT * np.ceil((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT - 0.5)
-    terms = [
-        b.op("Mul", b.cast(name, np.float32), b.const(np.ldexp(f, -bits), np.float32))
-        for name, f in zip(x, factors, strict=False)
-    ]
+    terms = [_times(b, name, float(np.ldexp(f, -bits))) for name, f in zip(x, factors, strict=False)]
     # Half a unit less a half: rounding to the nearest then rounds down, and never meets a tie.
     shift = b.const(np.ldexp(constant + 0.5, -bits) - 0.5, np.float32)
     real = b.op("Add", b.op("Add", *terms), shift)
@@ -67,8 +65,18 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     twice = (255 + 2 * offset_of(n.x(0))) * (255 + 2 * offset_of(n.x(1))) / 2
     moved = factor / unit * MIDDLE * nearest(twice / MIDDLE)
     lost = (WORD * nearest(moved / WORD) - moved) * unit
-    both = b.op("Mul", *(centred(b, name, v) for name, v in zip(x, values, strict=False)))
-    return floored(b, both, factor, np.asarray(lost + 0.5 - offset_of(n.out)), n.out, None)
+    more = np.asarray(lost + 0.5 - offset_of(n.out))
+    shift = float_shift(factor, more, n.out)
+    one = 1.0 if shift is None else float(factor)
+    both = b.op("Mul", centred(b, x[0], n.x(0), one), centred(b, x[1], n.x(1)))
+    if shift is None:
+        return floored(b, both, factor, more, n.out, 0)
+    return rounded(b, b.op("Add", both, b.const(shift)), n.out)
+
+
+def _times(b: Body, x: str, factor: float) -> str:
+    """Stored integers as they are, times a number."""
+    return b.op("DequantizeLinear", x, b.const(factor, np.float32))
 
 
 def _are_bytes(values: Sequence[Value]) -> bool:

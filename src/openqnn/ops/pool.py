@@ -64,9 +64,9 @@ def _pool(n: Node, b: Body, kind: str, x: str, pads: Pads, **attrs: int) -> str:
 
 
 def max_pool_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
-    """ONNX has no maximum of integers wider than 8 bits; float32 holds those of 16."""
+    """ONNX has no maximum of integers wider than 8 bits, and a slow one of those: float32 holds up to 16."""
     dtype = n.x(0).dtype
-    if dtype.is_float or dtype.numpy.itemsize == 1:
+    if dtype.is_float:
         return _max_pool(n, b, x[0], dtype)
     return b.cast(_max_pool(n, b, b.cast(x[0], np.float32), DType.FLOAT_32), dtype.numpy)
 
@@ -75,8 +75,7 @@ def _max_pool(n: Node, b: Body, x: str, dtype: DType) -> str:
     pads = _exact_pads(n)
     if _fits(n, pads):
         return _pool(n, b, "MaxPool", x, pads)
-    lowest = -inf if dtype.is_float else -128 if dtype.signed else 0
-    return _pool(n, b, "MaxPool", _padded(b, x, pads, lowest, dtype), [(0, 0)] * len(pads))
+    return _pool(n, b, "MaxPool", _padded(b, x, pads, -inf, dtype), [(0, 0)] * len(pads))
 
 
 def _average(n: Node, b: Body, x: str, count_pads: bool) -> str:
