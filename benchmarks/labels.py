@@ -15,7 +15,7 @@ from tests.models.samples import HALF, planes
 from tests.models.sets import CALIBRATION, EVALUATION, digits, files, first_and_last, line, words
 
 Feeds = list[dict[str, Any]]
-DIGITS, FILES, LINES = 500, 200, 100
+DIGITS, FILES, LINES, TURNED = 500, 200, 100, 400
 # PP-OCR's English alphabet: nothing, ASCII from 0 on, the marks before it, and two spaces
 ALPHABET = "\0" + "".join(map(chr, [*range(0x30, 0x7F), *range(0x21, 0x30)])) + "  "
 
@@ -78,10 +78,10 @@ def _text(outputs: Mapping[str, Any]) -> str:
 def _turned() -> tuple[Feeds, list[Any]]:
     chance = random.Random(70)
     feeds: Feeds = []
-    for number in range(LINES):
+    for number in range(TURNED):
         image = line(48, 192, words(chance), chance)
         feeds.append({"x": planes(image.rotate(180 * (number % 2)), HALF, HALF)})
-    return feeds, [number % 2 for number in range(LINES)]
+    return feeds, [number % 2 for number in range(TURNED)]
 
 
 LABELLED = (

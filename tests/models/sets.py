@@ -37,7 +37,8 @@ from tests.models.samples import (
 
 Inputs = dict[str, NDArray[Any]]
 CALIBRATION, EVALUATION = 24, 12
-LINES = 48  # to judge a classifier of two classes by: else a single line that is hard to tell decides
+# To judge classifiers by: of few samples a single one that is hard to tell decides.
+LINES, PAGES, FILES = 200, 48, 100
 SMALLER: dict[str, dict[str, tuple[int, ...]]] = {
     "ppocrv4_det": {"x": (1, 3, 320, 320)},
     "centerface": {"input.1": (1, 3, 224, 320)},
@@ -196,9 +197,9 @@ def paper(size: tuple[int, int], chance: random.Random) -> Image.Image:
     return page.resize(size, Image.Resampling.BICUBIC)
 
 
-def pages(calibrate: bool, size: tuple[int, int]) -> Iterator[Image.Image]:
+def pages(calibrate: bool, size: tuple[int, int], count: int = EVALUATION) -> Iterator[Image.Image]:
     chance = random.Random(20 + calibrate)
-    for _ in range(CALIBRATION if calibrate else EVALUATION):
+    for _ in range(CALIBRATION if calibrate else count):
         yield paper(size, chance)
 
 
@@ -218,7 +219,7 @@ def scenes(calibrate: bool, size: tuple[int, int]) -> Iterator[Image.Image]:
 
 
 def turned_pages(calibrate: bool) -> Iterator[Image.Image]:
-    for number, page in enumerate(pages(calibrate, (224, 224))):
+    for number, page in enumerate(pages(calibrate, (224, 224), PAGES)):
         yield page.rotate(90 * (number % 4))
 
 
@@ -335,9 +336,9 @@ def first_and_last(path: Path) -> NDArray[np.int32]:
     return np.concatenate([content[:1024], padding, padding, content[-1024:]])[None]
 
 
-def some(calibrate: bool, found: list[Any]) -> list[Any]:
+def some(calibrate: bool, found: list[Any], count: int = EVALUATION) -> list[Any]:
     """The first of a shuffled list to calibrate with, the next ones to judge by."""
-    return found[:CALIBRATION] if calibrate else found[CALIBRATION : CALIBRATION + EVALUATION]
+    return found[:CALIBRATION] if calibrate else found[CALIBRATION : CALIBRATION + count]
 
 
 def _named(name: str, arrays: Iterator[NDArray[Any]]) -> Iterator[Inputs]:
@@ -354,7 +355,7 @@ SETS: dict[str, Callable[[bool], Iterator[Inputs]]] = {
         "input", (log_mel(w, 149, 64, 400, 160)[None, None] for w in windows(c, 24400))
     ),
     "ppocrv4_rec_en": lambda c: _images("x", lines(c, 48, 320)),
-    "magika": lambda c: _named("bytes", (first_and_last(f) for f, _ in some(c, files()))),
+    "magika": lambda c: _named("bytes", (first_and_last(f) for f, _ in some(c, files(), FILES))),
     "basic_pitch_onnx": lambda c: _named("serving_default_input_2:0", tunes(c)),
     "silero_openvino": lambda c: silero("silero_openvino", c),
     "ppocrv4_det": lambda c: _images("x", scenes(c, (320, 320)), IMAGENET_MEAN, IMAGENET_STD),
