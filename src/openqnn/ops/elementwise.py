@@ -257,6 +257,7 @@ class ElementWiseSoftplus:
     threshold = f32(default=20.0)
     infer = same
     lower = softplus
+    fixed = by_table(fixed16.softplus)
     moves = Moves.ELEMENTWISE
 
 
@@ -308,7 +309,7 @@ class Prelu:
     out0 = result()
     infer = same
     lower = as_onnx("PRelu")
-    fixed = prelu
+    fixed = first_of(fixed16.prelu, prelu)
     moves = Moves.ELEMENTWISE
 
 
@@ -353,12 +354,12 @@ def _generic(table: dict[str, OpSchema | Lower]) -> Lower:
     return lower
 
 
-def _generic_fixed(table: dict[str, OpSchema | Lower]) -> Fixed:
-    """Follows HTP as the op that `operation` names does."""
+def _generic_fixed(table: dict[str, OpSchema | Lower], **more: Fixed) -> Fixed:
+    """Follows HTP as the op that `operation` names does; `more` is for those that are no ops of their own."""
 
     def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         found = table[n.enum("operation")]
-        specific = found.fixed if isinstance(found, OpSchema) else None
+        specific = found.fixed if isinstance(found, OpSchema) else more.get(n.enum("operation"))
         return specific(n, b, x, compute) if specific is not None else None
 
     return fixed
@@ -434,7 +435,7 @@ class ElementWiseNeuron:
     threshold = f32(default=ABSENT)
     infer = same
     lower = _generic(_NEURON)
-    fixed = _generic_fixed(_NEURON)
+    fixed = _generic_fixed(_NEURON, HARD_SIGMOID=by_table(fixed16.hard_sigmoid))
     moves = Moves.ELEMENTWISE
 
 

@@ -75,6 +75,9 @@ RECIPROCALS = np.array([
 ]) / HALF  # fmt: skip
 LOSS = 2e-5
 HIGHEST = (1 << 15) - (1 << 7) - 1  # of what MatMul splits in two signed bytes
+TOWARDS_ZERO = 0.35  # steps that Prelu's results are nearer to zero, on average: HTP cuts one of two products
+SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
+SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
@@ -208,6 +211,23 @@ def _product(n: Node, x: Array, share: Array) -> Array:
     return x * share * np.ldexp(float(by), exponent - FACTOR)
 
 
+def softplus(n: Node, x: Array) -> Array:
+    """e^x, a polynomial, and x itself."""
+    beta = n.float("beta") if "beta" in n.params else 1.0
+    threshold = n.float("threshold") if "threshold" in n.params else 20.0
+    real = x * scale_of(n.x(0))
+    z = beta * real
+    soft = np.where(z < SOFTPLUS_FROM, np.exp(z), np.polynomial.polynomial.polyval(z, SOFTPLUS)) / beta
+    found = np.where((z > threshold) | (z >= SOFTPLUS_TO), real, soft)
+    return np.rint(found / scale_of(n.out)).astype(np.int64)
+
+
+def hard_sigmoid(n: Node, x: Array) -> Array:
+    """HTP takes 16 bits for [0, 1), whatever the encoding of the output is."""
+    alpha, beta = (n.float(name) if name in n.params else v for name, v in (("alpha", 0.2), ("beta", 0.5)))
+    return np.clip(np.rint((alpha * x * scale_of(n.x(0)) + beta) * STORED), 0, STORED - 1) + offset_of(n.out)
+
+
 def square_root(n: Node, x: Array) -> Array:
     """x times the reciprocal of its root in 10 bits."""
     positive = np.maximum(x, 1)
@@ -313,3 +333,11 @@ def squared(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     whole = b.cast(b.op("Clip", b.op("Floor", moved), *limits), np.float32)
     real = b.op("Mul", b.op("Mul", whole, whole), b.const(step**2, np.float32))
     return rounded(b, real, n.out, scale_of(n.out))
+
+
+def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    if not is_wide(n.x(0)) or not is_wide(n.x(1)) or not is_wide(n.out):
+        return None
+    real = compute([dequantized(b, x[0], n.x(0)), dequantized(b, x[1], n.x(1))])
+    less = b.op("Mul", b.op("Sign", real), b.const(TOWARDS_ZERO * scale_of(n.out), np.float32))
+    return rounded(b, b.op("Sub", real, less), n.out, scale_of(n.out))
