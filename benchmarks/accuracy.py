@@ -64,8 +64,8 @@ What the figures mean. A peer's graph is in fixed point where the peer has encod
 elsewhere: inside an LSTM or GRU, for one, which the peers take for a single op that rounds nothing inside.
 Their own simulations compute each op of the source model in floating point between rounded tensors; ours adds
 as HTP does. aimet-onnx has its default configuration (scales per tensor). Where a peer refused a model its
-cell is empty; where its graph could not be read or run, or is over 3 dB worse here than in its own simulation,
-that one stands for it.
+cell is empty; where its graph could not be read or run, or is over 3 dB worse here than where it was made,
+its own figure stands for it.
 Outputs that are probabilities close to 0 and 1 give high figures that single samples decide.
 
 How the default was chosen. Calibration never sees the samples that judge, but the constants of headroom and
