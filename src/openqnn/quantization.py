@@ -31,7 +31,7 @@ from openqnn.quant.algorithms import (
     check_names,
     wants_samples_before,
 )
-from openqnn.quant.algorithms.mixed import WIDE, Mixed, Score, find_widths, worst_sqnr
+from openqnn.quant.algorithms.mixed import WIDE, Mixed, Score, find_widths, take_weights, worst_sqnr
 from openqnn.quant.algorithms.rounding import sample_limit
 from openqnn.quant.apply import Applied
 from openqnn.quant.data import Samples, samples_of
@@ -163,9 +163,12 @@ class _Job:
     threads: int
     wide: Mapping[str, str]
 
-    def finish(self, recipe: Recipe) -> Graph:
+    def finish(self, recipe: Recipe, rounded: Graph | None = None) -> Graph:
+        """The graph of a recipe, with the weights that algorithms make, or made of another recipe's."""
         applied = accepted(self.calibrated, recipe, self.given, self.backend, self.soc, self.wide)
-        if self.samples:
+        if rounded is not None:
+            take_weights(applied.graph, rounded)
+        elif self.samples:
             change_fixed(
                 self.calibrated.graph, applied.graph, self.algorithms, self.samples, self.given, self.threads
             )
@@ -186,17 +189,18 @@ class _Job:
     def reach(
         self, goal: Goal, plain: Graph, recipe: Recipe, searching: Progress | None
     ) -> tuple[Graph, Mixed]:
-        """The graph that reaches a goal with the fewest exceptions, or comes closest."""
+        """The graph that reaches a goal with few exceptions, or comes closest."""
         rate = self._rate(goal)
         before = rate(plain)
         if before >= goal.least:
             return plain, Mixed(recipe, (), before, before, reached=True)
         with warnings.catch_warnings():  # what concerns the result is said when that is made
             warnings.simplefilter("ignore", OpenQnnWarning)
-            found = find_widths(
-                self.calibrated, recipe, self.given, self.samples, goal.least, rate, self.finish, searching
-            )
-        return self.finish(found.recipe), found
+            found, rounded = find_widths(
+                self.calibrated, recipe, self.given, self.samples, goal.least, before, rate, self.finish,
+                searching,
+            )  # fmt: skip
+        return self.finish(found.recipe, rounded), found
 
     def _rate(self, goal: Goal) -> Score:
         if goal.metric is None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
 from openqnn.errors import UsageError
-from openqnn.ir import Array, Given, Graph, Node
+from openqnn.ir import Array, DType, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
 from openqnn.ops import schema_of
 from openqnn.quant.noise import Outputs
@@ -75,35 +74,33 @@ def find_widths(
     given: Mapping[str, Given],
     samples: Sequence[Mapping[str, Array]],
     goal: float,
-    score: Score | None = None,
-    build: Callable[[Recipe], Graph] | None = None,
+    before: float,
+    score: Score,
+    build: Callable[[Recipe, Graph | None], Graph],
     progress: Progress | None = None,
-) -> Mixed:
-    """The fewest promotions that bring the score to `goal`; without a score it is the worst output's SQNR.
+) -> tuple[Mixed, Graph]:
+    """The fewest promotions that bring the score from `before` to `goal`, and whose weights the graph has.
 
-    Scores are those of the graphs that `build` makes, with all that an algorithm may do to them.
-    Sensitivities are found without: they only have to be in the right order.
+    `build` makes the graph of a recipe. What algorithms do to weights takes long: they do it once, with all
+    activations in 16 bits, and the other graphs get those weights. Sensitivities are found without: they only
+    have to be in the right order.
     """
     if not samples:
         raise UsageError("mixed precision needs samples to judge by")
-    real = calibrated.graph
-    rate = score or partial(worst_sqnr, Outputs(real, samples))
-    made = build or (lambda chosen: apply_recipe(calibrated, chosen, given).graph)
-    judge = lambda widths: rate(made(_with(recipe, widths)))
-    before = judge({})
-    if before >= goal:
-        return Mixed(recipe, (), before, before, reached=True)
-    units = units_of(real, recipe, given)
+    units = units_of(calibrated.graph, recipe, given)
     shares = _sensitivities(calibrated, recipe, given, samples[:SENSED], units, progress)
     ranked = sorted(units, key=lambda u: shares[u], reverse=True)
-    ladder = [(u, WIDE) for u in ranked] if recipe.act_bw < WIDE else []
-    ladder += [(u, FLOAT) for u in ranked]
-    found, after = _fewest(ladder, judge, goal)
+    wide = [(u, WIDE) for u in ranked] if recipe.act_bw < WIDE else []
+    ladder = [*wide, *((u, FLOAT) for u in ranked)]
+    climbed = lambda rungs: _with(recipe, _widths(ladder[:rungs]))
+    finest = build(climbed(len(wide)), None)
+    found, after = _fewest(ladder, lambda rungs: score(build(climbed(rungs), finest)), goal)
     noise = sum(shares.values()) or 1.0
     last = dict(ladder[:found])
     promotions = tuple(Promotion(u, width, shares[u] / noise) for u, width in last.items())
     total = sum(u.cost for u in units)
-    return Mixed(_with(recipe, _widths(ladder[:found])), promotions, before, after, after >= goal, total)
+    mixed = Mixed(climbed(found), promotions, before, after, after >= goal, total)
+    return mixed, finest
 
 
 def units_of(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> list[Unit]:
@@ -148,21 +145,35 @@ def _sensitivities(
 
 
 def _fewest(
-    ladder: Sequence[tuple[Unit, int]], judge: Callable[[Mapping[str, int]], float], goal: float
+    ladder: Sequence[tuple[Unit, int]], judge: Callable[[int], float], goal: float
 ) -> tuple[int, float]:
     """How many rungs it takes to reach the goal, by halving; all of them where it cannot be reached."""
     low, high = 0, len(ladder)
-    best = judge(_widths(ladder))
+    best = judge(high)
     if best < goal:
         return high, best
     while high - low > 1:
         middle = (low + high) // 2
-        score = judge(_widths(ladder[:middle]))
+        score = judge(middle)
         if score >= goal:
             high, best = middle, score
         else:
             low = middle
     return high, best
+
+
+def take_weights(graph: Graph, rounded: Graph) -> None:
+    """What an algorithm made of the weights and biases of another graph, where they have the same place."""
+    known = {v.name: v for v in rounded.constants()}
+    for value in graph.constants():
+        other = known.get(value.name)
+        if other is None or other.data is None or value.encoding is None or other.encoding is None:
+            continue
+        if (value.dtype, value.encoding) == (other.dtype, other.encoding):
+            value.data = other.data
+        elif value.dtype is DType.SFIXED_32 is other.dtype:  # biases go by the scale of the layer's input
+            real = other.encoding.dequantize(other.data)
+            value.data = value.encoding.quantize(real, signed=True).astype(value.dtype.numpy)
 
 
 def _widths(rungs: Sequence[tuple[Unit, int]]) -> dict[str, int]:
