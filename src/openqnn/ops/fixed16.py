@@ -78,6 +78,7 @@ HIGHEST = (1 << 15) - (1 << 7) - 1  # of what MatMul splits in two signed bytes
 TOWARDS_ZERO = 0.35  # steps that Prelu's results are nearer to zero, on average: HTP cuts one of two products
 SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
 SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
+LOG_LOSS = 1.5e-4  # what HTP's logarithm of Softmax's sum is too small, on average
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
@@ -287,6 +288,14 @@ def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     steps = b.op("Mul", share, b.const(1 / scale_of(out), np.float32))
     whole = b.op("Round", steps) if pair else b.op("Floor", steps)
     return rounded(b, whole, out)
+
+
+def log_softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """HTP's logarithm of the sum is too small by a little that is known on average only."""
+    if not is_wide(n.x(0)) or not is_wide(n.out):
+        return None
+    real = b.op("Add", compute([dequantized(b, x[0], n.x(0))]), b.const(LOG_LOSS, np.float32))
+    return rounded(b, real, n.out, scale_of(n.out))
 
 
 def _powers(below: Array, slope: float) -> Array:

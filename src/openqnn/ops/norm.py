@@ -10,7 +10,7 @@ from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
-from openqnn.ops.fixed16 import softmax
+from openqnn.ops.fixed16 import log_softmax, softmax
 from openqnn.ops.schema import (
     ABSENT,
     BIAS,
@@ -319,6 +319,7 @@ class LogSoftmax:
     beta = f32(default=1.0)
     infer = same
     lower = _softmax_onnx
+    fixed = log_softmax
     moves = Moves.AXES
 
 
