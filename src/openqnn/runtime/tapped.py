@@ -48,7 +48,7 @@ class TappedGraph:
         whether that is used.
         """
         lowering = Lowering()
-        self.lowered = lowering.run(graph)
+        self.lowered = lowering.run(graph, values)  # else it leaves out what the graph itself does not read
         self.taps = {v.name: _tap(lowering, v) for v in values}
         self.lowered.outputs = {tap.name: tap.name for tap in self.taps.values()}
         _drop_unneeded(self.lowered)
