@@ -86,7 +86,7 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
 
 Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
 Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
-Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.")
+Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16.atan))
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.")
 Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(fixed16.exp))

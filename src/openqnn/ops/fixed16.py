@@ -78,6 +78,11 @@ HIGHEST = (1 << 15) - (1 << 7) - 1  # of what MatMul splits in two signed bytes
 TOWARDS_ZERO = 0.35  # steps that Prelu's results are nearer to zero, on average: HTP cuts one of two products
 SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
 SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
+# atan for x in [0, 1) with 14 bits, in 4 pieces: coefficients of t^0 to t^2, t in [0, 1) along the piece.
+ARCS = np.array([
+    (-0.05, 4133.23, -117.92), (4015.54, 3866.25, -283.57), (7597.96, 3269.17, -323.37),
+    (10544.15, 2609.48, -285.17),
+]) / HALF  # fmt: skip
 LOG_LOSS = 1.5e-4  # what HTP's logarithm of Softmax's sum is too small, on average
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
@@ -227,6 +232,17 @@ def hard_sigmoid(n: Node, x: Array) -> Array:
     """HTP takes 16 bits for [0, 1), whatever the encoding of the output is."""
     alpha, beta = (n.float(name) if name in n.params else v for name, v in (("alpha", 0.2), ("beta", 0.5)))
     return np.clip(np.rint((alpha * x * scale_of(n.x(0)) + beta) * STORED), 0, STORED - 1) + offset_of(n.out)
+
+
+def atan(n: Node, x: Array) -> Array:
+    """Polynomials up to 1, and of the reciprocal beyond; HTP's are cut on the way, which is not followed."""
+    real = np.abs(x) * scale_of(n.x(0))
+    along = np.where(real < 1, real, 1 / np.maximum(real, 1)) * len(ARCS)
+    piece = np.minimum(along.astype(np.int64), len(ARCS) - 1)
+    c, t = ARCS[piece], along - piece
+    arc = c[:, 0] + (c[:, 1] + c[:, 2] * t) * t
+    found = np.sign(x) * np.where(real < 1, arc, np.pi / 2 - arc)
+    return np.rint(found / scale_of(n.out)).astype(np.int64)
 
 
 def square_root(n: Node, x: Array) -> Array:
