@@ -84,6 +84,8 @@ def convert(
         arrange_borders(graph, borders)
     log = run_passes(graph, explain, without=without)
     settle_given(graph, log, importer.model.taken.notes)
+    source = {*importer.model.arrays, *(name for node in importer.model.graph.node for name in node.output)}
+    graph.merged = frozenset(source - {v.name for v in graph.values()})
     if float_bits is not None:
         set_float_width(graph, float_bits, bias_bits)
     if borders is not None:

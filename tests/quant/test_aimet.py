@@ -192,7 +192,7 @@ def test_the_simulations_agree(exported: Exported) -> None:
         assert (far[name] <= ONE).mean() >= 0.99, name
 
 
-@pytest.mark.filterwarnings("ignore::openqnn.errors.OpenQnnWarning")  # entries of what is merged, and a cast
+@pytest.mark.filterwarnings("ignore::openqnn.errors.OpenQnnWarning")  # a cast
 @pytest.mark.parametrize("name", AGREEING)
 def test_the_outputs_agree(name: str, tmp_path: Path) -> None:
     """99 % of what a user gets is within a step of AIMET's simulation, over samples that it knows or not."""

@@ -11,6 +11,7 @@ from openqnn.formats.encodings import OUTPUT_CHANNEL, Blocks, EncodingsFile, Ten
 from openqnn.ir import DType, Encoding, Given, Graph
 from openqnn.ops import Builder
 from openqnn.quant.overrides import Matched, Status, channel_axis, match, read_overrides
+from tests.models.fetch import model_path
 
 CONV = {"stride": (1, 1), "pad_amount": ((1, 1), (1, 1))}
 SCALES = (0.01, 0.02, 0.03, 0.04)
@@ -136,6 +137,14 @@ def test_names_that_the_source_model_has_are_merged() -> None:
     found = match(network(), file_of(whole("conv_before_bias")), {"conv_before_bias"})
     assert [f.tensor for f in found.of(Status.MERGED)] == ["conv_before_bias"]
     assert not found.of(Status.UNUSED)
+
+
+def test_a_converted_graph_knows_what_it_has_merged() -> None:
+    graph = openqnn.convert(model_path("mnist_conv"))
+    merged, wrong = whole("Convolution28_Output_0"), whole("Convolution29_Output_0")
+    found = match(graph, file_of(whole("ReLU32_Output_0"), merged, wrong))
+    assert [f.tensor for f in found.of(Status.MERGED)] == [merged.name]
+    assert [f.tensor for f in found.of(Status.UNUSED)] == [wrong.name]
 
 
 @pytest.mark.parametrize(

@@ -26,4 +26,5 @@ def clone_graph(graph: Graph) -> Graph:
     made.ports = dict(graph.ports)
     made.provenance = dict(graph.provenance)
     made.given = dict(graph.given)
+    made.merged = graph.merged
     return made

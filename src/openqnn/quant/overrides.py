@@ -85,14 +85,15 @@ def _listed(findings: list[Finding]) -> str:
 
 
 def match(graph: Graph, file: EncodingsFile, source: Collection[str] = ()) -> Matched:
-    """Entries to tensors. `source` are all names of the source model: what it has, an entry may well name."""
+    """Entries to tensors. `source` are all names of the source model, where the graph does not know them:
+    what it has, an entry may well name."""
     values = {v.name: v for v in graph.values()}
     by_qnn_name = _unique(values)
     found = Matched()
     for name, entry in file.tensors.items():
         value = values.get(name) or by_qnn_name.get(qnn_name(name))
         if value is None:
-            found.findings.append(_unknown(name, values, name in source))
+            found.findings.append(_unknown(name, values, name in source or name in graph.merged))
             continue
         problem = _impossible(entry, value)
         if problem:
