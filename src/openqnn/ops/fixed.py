@@ -268,6 +268,18 @@ def smallest_factor(n: Node) -> float:
     return min(weights.scale) * scale_of(n.x(0)) / scale_of(n.out) if weights is not None else 0.0
 
 
+def averaged(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """A mean of 8-bit values: their sum times a factor of 15 bits, rounded once."""
+    if not is_byte(n.x(0)) or not is_byte(n.out):
+        return None
+    count = n.x(0).size // n.out.size
+    ratio = single(scale_of(n.x(0))) / single(scale_of(n.out)) / np.float32(count)
+    mean = compute([centred(b, x[0], n.x(0))])
+    total = b.op("Round", b.op("Mul", mean, b.const(count, np.float32)))
+    factor = short(ratio.astype(np.float64))
+    return floored(b, total, factor, np.asarray(0.5 - offset_of(n.out)), n.out, 0)
+
+
 def copied(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Nearest neighbours in another encoding: HTP copies the integers.
 
