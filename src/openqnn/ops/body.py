@@ -18,17 +18,14 @@ class Sum:
     """A sum of products before it is rounded. `cut_by` computes it in float32, in units of `unit / cut`."""
 
     cut_by: Callable[[Array], str]
-    data: Array  # the scale of the data, and that of the weights per channel, in float32
-    weights: Array
+    unit: Array  # what an integer stands for, per channel
+    steps: Array  # how many steps of `step` that is where nothing follows, both in float32
+    step: Array
     cut: Array  # of `name`
     name: str
     axis: int  # of channels
     channels: int
     shared: bool = False  # several ops read what it is rounded to
-
-    @property
-    def unit(self) -> Array:
-        return (self.data * self.weights).astype(np.float64)
 
 
 class Body:

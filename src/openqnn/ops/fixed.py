@@ -102,13 +102,15 @@ def product(
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    scales = single(scale_of(n.x(0))), single(w.scale)
-    cut, factor = cut_and_factor(steps_of(*scales, n.out))
+    data, step = single(scale_of(n.x(0))), single(scale_of(n.out))
+    steps = steps_of(data, single(w.scale), step)
+    cut, factor = cut_and_factor(steps.astype(np.float64))
 
     def cut_by(cut: Array) -> str:
         return compute(_integers(n, b, x, w, cut, _cut_bias))
 
-    found = Sum(cut_by, *scales, cut, cut_by(cut), channel, n.out.shape[-1])
+    unit = (data * single(w.scale)).astype(np.float64)
+    found = Sum(cut_by, unit, steps, step, cut, cut_by(cut), channel, n.out.shape[-1])
     stored = rounded(b, scaled(b, b.op("Floor", found.name), factor, found), n.out)
     if fuses:
         b.sums[stored] = found
@@ -123,7 +125,8 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
     if not _has_weights(n, b, x):
         return None
     w = _weights(n, b.constants[x[1]])
-    steps = steps_of(single(scale_of(n.x(0))), single(w.scale), n.out)
+    scales = single(scale_of(n.x(0))), single(w.scale), single(scale_of(n.out))
+    steps = steps_of(*scales).astype(np.float64)
     factor, zero = short(steps), nearest(-offset_of(n.out) / steps)
     found = compute(_integers(n, b, x, w, np.ones_like(steps), _whole_bias))
     return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
@@ -154,10 +157,10 @@ def single(values: Array | float) -> Array:
     return np.asarray(values, np.float32)
 
 
-def steps_of(data: Array, weights: Array, out: Value) -> Array:
-    """How many steps of the output a product of data and weights is, by way of the largest as in HTP."""
+def steps_of(data: Array, weights: Array, step: Array) -> Array:
+    """How many steps a product of data and weights is, in float32 and by way of the largest weights."""
     largest = weights.max()
-    return (data * largest / single(scale_of(out)) * (weights / largest)).astype(np.float64)
+    return data * largest / step * (weights / largest)
 
 
 def nearest(values: Array | float) -> Array:

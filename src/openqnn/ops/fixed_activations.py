@@ -22,9 +22,10 @@ from openqnn.ops.fixed import (
     nearest,
     offset_of,
     rounded,
+    scale_of,
     scaled,
     short,
-    steps_of,
+    single,
 )
 
 FRACTION = 15  # bits behind the point in a cut sum times its factor
@@ -40,7 +41,7 @@ def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found, out = b.sums.get(x[0]), n.out
     if found is None or n.x(0).encoding == out.encoding or not is_byte(out):
         return None
-    cut, factor = cut_and_factor(steps_of(found.data, found.weights, out))
+    cut, factor = cut_and_factor(_steps(found, out))
     if not found.shared:
         found = _anew(found, -np.log2(cut))
     stored = rounded(b, scaled(b, _floor(b, found, -np.log2(cut), out), factor, found), out)
@@ -52,7 +53,7 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     found, out = b.sums.get(x[0]), n.out
     if found is None or found.shared or not is_byte(out):
         return None
-    steps = steps_of(found.data, found.weights, out)
+    steps = _steps(found, out)
     shift = _shift(steps, steps, LAST + offset_of(out))
     whole = steps * np.exp2(FRACTION + shift)  # the factor of large sums
     kept = np.where(shift > DEEPEST, shift - FRACTION, shift)  # sums that are cut deeper come out as huge
@@ -74,7 +75,7 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found, out, alpha = b.sums.get(x[0]), n.out, _per_channel(n, b, x)
     if found is None or found.shared or not is_byte(out) or alpha is None:
         return None
-    steps, above, below = steps_of(found.data, found.weights, out), LAST + offset_of(out), -offset_of(out)
+    steps, above, below = _steps(found, out), LAST + offset_of(out), -offset_of(out)
     found = _anew(found, _shift(steps, steps, above))
     sides: list[str] = []
     for each, room in ((steps, above), (steps * alpha, np.where(alpha < 0, above, below))):
@@ -83,6 +84,11 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         sides.append(scaled(b, _floor(b, found, shift, out), factor, found))
     negative = b.op("Less", found.name, b.const(0.0, np.float32))
     return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
+
+
+def _steps(found: Sum, out: Value) -> Array:
+    """How many steps of the activation's output a unit is: HTP goes by those that the sum would have."""
+    return (found.steps * (found.step / single(scale_of(out)))).astype(np.float64)
 
 
 def _per_channel(n: Node, b: Body, x: Sequence[str]) -> Array | None:
