@@ -37,8 +37,9 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
-    ratios = [float(single(scale_of(v)) / single(scale_of(n.out))) for v in values[:2]]
-    bits = FACTORS - int(np.floor(np.log2(sum(ratios))))
+    *scales, step = (single(scale_of(v)) for v in values)
+    bits = FACTORS - int(np.floor(np.log2(sum(scales) / step)))
+    ratios = [float(scale / step) for scale in scales]
     factors = [nearest(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
     constant = CONSTANT * np.ceil((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT - 0.5)

@@ -1,0 +1,155 @@
+"""What HTP does to several ops at once, and how it rounds: the very integers of libQnnHtp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openqnn.ir import DType, Encoding, Graph, Node, Value
+from openqnn.ops import OPS, Builder
+from openqnn.ops.build import complete
+from openqnn.qnn.isolated import Worker
+from openqnn.runtime.cpu import CpuExecutable
+from tests.htp.fixed import spread
+from tests.htp.simulation import NONE, ONE, run_htp
+from tests.qnn.nets import needs_htp
+
+pytestmark = needs_htp
+
+
+def byte(low: float, high: float) -> Encoding:
+    return spread(low, high, 8)
+
+
+def convolution(b: Builder, x: Value, out: Encoding, channels: int = 48, **params: Any) -> Value:
+    """Weights of 8 bits with a scale per channel, such that results fill the range that they are for."""
+    rng = np.random.default_rng(7)
+    depthwise = "stride" in params
+    taps = (3, 3, 1) if depthwise else (1, 1, x.shape[-1])
+    weights = rng.integers(-127, 128, (*taps, channels)).astype(np.int8)
+    spread_out = 74 * 74 * np.sqrt(np.prod(taps))  # of the sums of products
+    assert x.encoding is not None
+    scale = rng.uniform(0.3, 1.5, channels) * 2.5 / spread_out / x.encoding.scale[0]
+    bias = rng.integers(-3000, 3000, channels).astype(np.int32)
+    zeros = (0,) * channels
+    operands = [
+        x,
+        Value("w", DType.SFIXED_8, weights.shape, Encoding(tuple(scale), zeros, 8, 3, True), weights),
+        Value(
+            "b", DType.SFIXED_32, bias.shape,
+            Encoding(tuple(scale * x.encoding.scale[0]), zeros, 32, 0, True), bias,
+        ),
+    ]  # fmt: skip
+    if depthwise:
+        y = b("DepthWiseConv2d", *operands, pad_amount=ONE, dilation=(1, 1), **params)
+    else:
+        y = b("Conv2d", *operands, stride=(1, 1), pad_amount=NONE)
+    y.dtype, y.encoding = DType.UFIXED_8, out
+    return y
+
+
+def fixed(value: Value, encoding: Encoding) -> Value:
+    value.dtype, value.encoding = DType.UFIXED_8, encoding
+    return value
+
+
+def image(shape: tuple[int, ...] = (1, 32, 32, 48)) -> tuple[Graph, Builder, Value]:
+    graph = Graph("image")
+    x = graph.add_input("x", DType.UFIXED_8, shape)
+    x.encoding = byte(-3, 4)
+    return graph, Builder(graph), x
+
+
+def differing(graph: Graph, *outputs: Value) -> int:
+    """How many stored integers are not those of libQnnHtp."""
+    for value in outputs:
+        graph.add_output(value)
+    rng = np.random.default_rng(1)
+    feeds = [{v.name: rng.integers(0, 256, v.shape).astype(np.uint8) for v in graph.inputs}]
+    executable = CpuExecutable(graph, threads=1)
+    with Worker() as worker:
+        theirs = run_htp(worker, graph, feeds)
+    return sum(
+        int((executable.run(f)[n] != t[n]).sum()) for f, t in zip(feeds, theirs, strict=True) for n in t
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-0.375, 6), (-0.375, 0.7), (-0.375, 40), (-3, 3)],
+    ids=["net", "narrow", "wide", "even"],
+)
+@pytest.mark.parametrize("strides", [None, (1, 1), (2, 1), (2, 2)], ids=str)
+def test_hard_swish_behind_a_convolution(low: float, high: float, strides: tuple[int, int] | None) -> None:
+    """It gets the sum cut off, but not that of kernels with strides."""
+    graph, b, x = image()
+    params: dict[str, Any] = {"stride": strides} if strides else {}
+    made = convolution(b, x, byte(-8, 8), **params)
+    assert differing(graph, fixed(b("HardSwish", made), byte(low, high))) == 0
+
+
+@pytest.mark.parametrize("alpha", [(0.0, 0.3), (-0.4, 0.4), (0.5, 1.5)], ids=str)
+def test_prelu_behind_a_convolution(alpha: tuple[float, float]) -> None:
+    graph, b, x = image()
+    made = convolution(b, x, byte(-8, 8))
+    slopes = np.random.default_rng(3).integers(0, 256, 48).astype(np.uint8)
+    constant = Value("alpha", DType.UFIXED_8, (48,), byte(*alpha), slopes)
+    assert differing(graph, fixed(b("Prelu", made, constant), byte(-3, 7))) == 0
+
+
+def test_an_activation_does_not_get_a_sum_that_others_read() -> None:
+    graph, b, x = image()
+    made = convolution(b, x, byte(-8, 8))
+    swish, bent = fixed(b("HardSwish", made), byte(-0.375, 6)), fixed(b("Tanh", made), byte(-1, 1))
+    assert differing(graph, swish, bent) == 0
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (1, 2), (2, 2)], ids=str)
+def test_depthwise_convolutions_with_strides(strides: tuple[int, int]) -> None:
+    graph, b, x = image()
+    assert differing(graph, convolution(b, x, byte(-5, 6), stride=strides)) == 0
+
+
+@pytest.mark.parametrize("low", [0, -2.9])
+@pytest.mark.parametrize("shape", [(1, 32, 32, 48), (1, 1, 1, 48)], ids=["equal", "gate"])
+def test_products(low: float, shape: tuple[int, ...]) -> None:
+    graph, b, x = image()
+    y = graph.add_input("y", DType.UFIXED_8, shape)
+    y.encoding = byte(low, 1)
+    assert differing(graph, fixed(b("ElementWiseMultiply", x, y), byte(-5, 6))) == 0
+
+
+def test_a_sum_whose_constant_is_half_way() -> None:
+    """Such a constant is rounded down."""
+    graph, b, x = image()
+    y = graph.add_input("y", DType.UFIXED_8, x.shape)
+    x.encoding, y.encoding = (Encoding.per_tensor(s, o, 8) for s, o in ((0.515625, -3), (0.5, 0)))
+    assert differing(graph, fixed(b("ElementWiseAdd", x, y), Encoding.per_tensor(1.0, -100, 8))) == 0
+
+
+@pytest.mark.parametrize("before", ["ElementWiseAdd", "ElementWiseMultiply", "Conv2d", "Sigmoid"])
+def test_nearest_neighbours_in_another_encoding(before: str) -> None:
+    """HTP copies integers: those of sums and products it computes in the other encoding."""
+    graph, b, x = image()
+    if before == "Conv2d":
+        made = convolution(b, x, byte(-8, 8))
+    elif before == "Sigmoid":
+        made = fixed(b("Sigmoid", x), byte(0, 1))
+    else:
+        y = graph.add_input("y", DType.UFIXED_8, x.shape)
+        y.encoding = byte(-1, 1)
+        made = fixed(b(before, x, y), byte(-4, 5))
+    nearest = {"interpolation_mode": "NEAREST", "transformation_mode": "ASYMMETRIC", "nearest_mode": "FLOOR"}
+    larger = Value("larger", DType.UFIXED_8, (1, 64, 64, 48), byte(-7, 11))
+    graph.add(Node("Resize", "larger", [made], [larger], complete(OPS["Resize"], nearest, 4, "larger"), ""))
+    assert differing(graph, larger) == 0
+
+
+@pytest.mark.parametrize("size", [7, 20])
+def test_means_behind_an_activation(size: int) -> None:
+    graph, b, x = image((1, size, size, 256))
+    made = fixed(b("HardSwish", x), byte(-0.375, 4))
+    mean = fixed(b("ReduceMean", made, axes=(1, 2), keep_dims=True), byte(-0.2, 1.1))
+    assert differing(graph, mean) == 0
