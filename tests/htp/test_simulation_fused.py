@@ -129,12 +129,13 @@ def test_a_sum_whose_constant_is_half_way() -> None:
     assert differing(graph, fixed(b("ElementWiseAdd", x, y), Encoding.per_tensor(1.0, -100, 8))) == 0
 
 
-@pytest.mark.parametrize("before", ["ElementWiseAdd", "ElementWiseMultiply", "Conv2d", "Sigmoid"])
+@pytest.mark.parametrize("before", ["ElementWiseAdd", "ElementWiseMultiply", "Conv2d", "Relu", "Sigmoid"])
 def test_nearest_neighbours_in_another_encoding(before: str) -> None:
     """HTP copies integers: those of sums and products it computes in the other encoding."""
     graph, b, x = image()
-    if before == "Conv2d":
+    if before in ("Conv2d", "Relu"):
         made = convolution(b, x, byte(-8, 8))
+        made = fixed(b("Relu", made), byte(0, 6)) if before == "Relu" else made
     elif before == "Sigmoid":
         made = fixed(b("Sigmoid", x), byte(0, 1))
     else:

@@ -64,6 +64,7 @@ class Lowering:
         self.types: dict[str, tuple[np.dtype[np.generic], Shape]] = {}
         self.twins: dict[tuple[Value, Encoding | None], Value] = {}
         self.wanted: dict[Value, list[Encoding]] = {}
+        self.followed: set[Value] = set()  # by HTP's own arithmetic
 
     def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
         inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
@@ -195,7 +196,8 @@ class Lowering:
         outputs = self._as_htp(node, schema, perm, moved) if real else None
         if outputs is not None:
             real = False
-            self._as_wanted(node, schema)
+            if not schema.clips:
+                self.followed.add(node.out)
         else:
             names = self._operands(node, schema, perm, real)
             outputs = schema.lower(self._shadow(node, perm, moved, real), self.body, names)
@@ -205,13 +207,23 @@ class Lowering:
             self._result(value, name, schema.result(i).order(value.rank) or moves, real)
             if name in self.body.sums and len(set(value.users)) > 1:
                 self.body.sums[name] = replace(self.body.sums[name], shared=True)
+        if node.out in self.wanted:
+            self._as_wanted(node, schema)
 
     def _as_wanted(self, node: Node, schema: OpSchema) -> None:
-        """The result in other encodings, too, for ops that copy it into them."""
-        for encoding in self.wanted.get(node.out, ()) if not schema.clips else ():
-            twin = Value(node.out.name, node.out.dtype, node.out.shape, encoding)
-            self.twins[node.out, encoding] = twin
-            self._emit(_with(node, node.inputs, [twin]), schema)
+        """The result in other encodings, too, for ops that copy it into them.
+
+        HTP leaves out a Relu that its encoding does for it: what is copied has gone without.
+        """
+        encoding = node.out.encoding
+        implied = schema.clips and encoding is not None and not encoding.offset[0]
+        made = node.x(0).producer if implied and node.x(0) in self.followed else node
+        if made is None or made.out not in self.followed:
+            return
+        for wanted in self.wanted[node.out]:
+            twin = Value(node.out.name, node.out.dtype, node.out.shape, wanted)
+            self.twins[node.out, wanted] = twin
+            self._emit(_with(made, made.inputs, [twin]), schema_of(made))
 
     def _as_htp(self, node: Node, schema: OpSchema, perm: Perm, moved: Moved) -> str | None:
         """The stored result by HTP's own arithmetic, where that is known to differ from rounding."""
