@@ -126,9 +126,10 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
         return None
     w = _weights(n, b.constants[x[1]])
     scales = single(scale_of(n.x(0))), single(w.scale), single(scale_of(n.out))
-    steps = steps_of(*scales).astype(np.float64)
-    factor, zero = short(steps), nearest(-offset_of(n.out) / steps)
-    found = compute(_integers(n, b, x, w, np.ones_like(steps), _whole_bias))
+    steps = steps_of(*scales)
+    zero = nearest(single(-offset_of(n.out)) / steps).astype(np.float64)
+    factor = short(steps.astype(np.float64))
+    found = compute(_integers(n, b, x, w, np.ones(steps.shape), _whole_bias))
     return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
 
 
