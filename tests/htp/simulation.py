@@ -68,8 +68,6 @@ def _large() -> list[Case]:
 
 # What is known of the ops that are below WANTED.
 KNOWN = (
-    "- Gelu: x times a fraction of 12 bits, by cubic polynomials of x / sqrt(2). HTP cuts them on the way;",
-    "  where that moves the last bit, the product is up to 16 steps off.",
     "- LogSoftmax: the logarithm of the sum is 0.00015 too small on HTP, give or take 0.00008.",
     "- Atan: the polynomials are known, what is cut on the way is not. Sin and Cos have 13 and 14 bits on",
     "  HTP, and an error of one of their own steps; the built-in backend rounds the exact value.",

@@ -48,11 +48,9 @@ QUARTERS = np.array([
 ])  # fmt: skip
 LINE = 0.2  # what the line of HardSwish is rounded up by
 PAIR = 1.0, 0.690511, 0.237944, 0.071545  # the same for Softmax of two numbers: one polynomial
-# erf for x in [0, 4) in 11 bits, by pieces of 1: coefficients of t^0 to t^3, t in [0, 1) along the piece; and
-# a little less than 1 from there on. HTP's own polynomials are cut on the way, too: one bit is lost at times.
+# erf for x in [0, 4), by pieces of 1: coefficients of x^0 to x^3, with 15, 14, 16 and 17 bits.
 ERF = np.array([
-    (0, 2373.41, -338.0, -312.21), (1723.17, 858.31, -841.74, 299.86), (2039.86, 28.12, -32.14, 12.29),
-    (2047.978, -3.649, 8.49, -6), (2047, 0, 0, 0),
+    (0, 18990, -10826, -19971), (-4432, 27537, -55737, 19199), (28048, 2475, -3460, 808), (32664, 42, -42, 7),
 ])  # fmt: skip
 # 2^17 / sqrt(x) for x in [2^14, 2^16), by pieces of 2^10: values of lines at their starts, and their slopes.
 ROOTS = np.array([
@@ -205,10 +203,12 @@ def hard_swish(n: Node, x: Array) -> Array:
 
 def gelu(n: Node, x: Array) -> Array:
     """x times a fraction of 12 bits: half of erf, by polynomials, and a half."""
-    z = np.abs(x) * (scale_of(n.x(0)) / np.sqrt(2))
-    piece = np.minimum(z.astype(np.int64), len(ERF) - 1)
-    c, t = ERF[piece], z - piece
-    erf = np.rint(c[:, 0] + (c[:, 1] + (c[:, 2] + c[:, 3] * t) * t) * t)
+    by, exponent = mantissa(scale_of(n.x(0)) / np.sqrt(2) * HALF)
+    z = np.floor(np.ldexp(np.abs(x) * float(by), exponent - FACTOR) + 0.5).astype(np.int64)
+    z = np.minimum(z, STORED - 1)
+    c = ERF[z >> 14]
+    slope = (c[:, 1] << 15) + ((c[:, 2] << 15) + c[:, 3] * z >> 16) * z >> 16
+    erf = (c[:, 0] << 12) + slope * z + ONE >> 16
     return np.trunc(_product(n, x, (2048 + np.sign(x) * erf) / 4096)).astype(np.int64)
 
 
