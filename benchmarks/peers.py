@@ -32,6 +32,7 @@ Outputs = dict[str, NDArray[Any]]
 Shapes = Mapping[str, tuple[int, ...]]
 CHANNELS_SINCE = 13  # the opset whose DequantizeLinear has an axis
 AIMET_TIMEOUT = 1800  # seconds
+CLIPPED, MOST_CLIPPED = 1.5, 0.01  # steps that clipped weights are off by, and the share that may be
 
 
 class PeerError(RuntimeError):
@@ -167,7 +168,21 @@ def imported(model: Path, shapes: Shapes, encodings: Path | None = None) -> Grap
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graph = openqnn.convert(model, input_shapes=dict(shapes))
-        return quantize(graph, overrides=encodings, float_fallback=True, algorithms=())
+        made = quantize(graph, overrides=encodings, float_fallback=True, algorithms=())
+    _check_weights(graph, made)
+    return made
+
+
+def _check_weights(real: Graph, fixed: Graph) -> None:
+    """Conversion folds factors into weights: an encoding of the weight before that clips it."""
+    known = {v.name: v.data for v in real.constants()}
+    for value in fixed.constants():
+        data = known.get(value.name)
+        if value.encoding is None or value.data is None or data is None or data.shape != value.data.shape:
+            continue
+        lost = np.abs(value.encoding.dequantize(value.data) - data)
+        if np.mean(lost > CLIPPED * max(value.encoding.scale)) > MOST_CLIPPED:
+            raise PeerError(f"'{value.name}' was changed by conversion, and its encoding is for what it was")
 
 
 def outputs_in(path: Path, count: int) -> list[Outputs]:
