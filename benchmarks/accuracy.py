@@ -67,7 +67,7 @@ cell is empty; where its graph could not be read or run, the figure of its own s
 Outputs that are probabilities close to 0 and 1 give high figures that single samples decide.
 
 8/8 is our default, in which small nodes, and those between squares and roots, have 16 bits
-([quantization.md](quantization.md)); the peers have 8 throughout, and floating point where they have no encoding.
+([quantization.md](quantization.md)); the peers have 8, and floating point where they have no encoding.
 
 How the default was chosen. Calibration never sees the samples that judge, but the constants of headroom and
 rounding were picked among some two dozen settings by these very figures, on mnist_conv, mtcnn_onet,

@@ -114,8 +114,7 @@ def quantize(
     """
     check_names(algorithms)
     chosen, goal = recipe_of(recipe, choices), _goal(target_sqnr, target_metric, data)
-    if float_fallback and data is not None:
-        raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
+    _no_data(float_fallback, data)
     opened = model if isinstance(model, Graph) else open_graph(model)
     known = _known(opened, overrides, ignore_encodings) | dict(given or {})
     origin = prepared_for(opened, chosen, backend, WIDE if goal else 0, known)
@@ -124,18 +123,21 @@ def quantize(
         chosen, known = float_where_unknown(origin, chosen, known)
     samples = None if data is None else samples_of(origin, data, native=native)
     real, said, kept = _changed(origin, algorithms, samples, known, threads)
-    wide = {} if float_fallback else wide_nodes(real, chosen, known)
-    chosen = replace(chosen, widths=dict.fromkeys(wide, WIDE) | dict(chosen.widths))
+    chosen, wide = (chosen, {}) if float_fallback else _widened(real, chosen, known)
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
-    job = _Job(
-        calibrated, origin, known, kept.samples if kept else [], algorithms, backend, soc, threads, wide
-    )
+    job = _Job(calibrated, origin, known, kept, algorithms, backend, soc, threads, wide)
     made, mixed = job.finish(chosen), None
     if goal is not None:
         made, mixed = job.reach(goal, made, chosen, searching)
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
+
+
+def _widened(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> tuple[Recipe, Mapping[str, str]]:
+    """The recipe with 16 bits for nodes that have them of their own accord, and why they have."""
+    wide = wide_nodes(graph, recipe, given)
+    return replace(recipe, widths=dict.fromkeys(wide, WIDE) | dict(recipe.widths)), wide
 
 
 def _changed(
@@ -156,12 +158,16 @@ class _Job:
     calibrated: Calibrated
     origin: Graph
     given: Mapping[str, Given]
-    samples: list[Mapping[str, Array]]
+    kept: Kept | None
     algorithms: Sequence[str]
     backend: str
     soc: str | int | None
     threads: int
     wide: Mapping[str, str]
+
+    @property
+    def samples(self) -> list[Mapping[str, Array]]:
+        return self.kept.samples if self.kept is not None else []
 
     def finish(self, recipe: Recipe, rounded: Graph | None = None) -> Graph:
         """The graph of a recipe, with the weights that algorithms make, or made of another recipe's."""
