@@ -134,6 +134,11 @@ def quantize(
     return made
 
 
+def _no_data(float_fallback: bool, data: Any) -> None:
+    if float_fallback and data is not None:
+        raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
+
+
 def _widened(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> tuple[Recipe, Mapping[str, str]]:
     """The recipe with 16 bits for nodes that have them of their own accord, and why they have."""
     wide = wide_nodes(graph, recipe, given)
