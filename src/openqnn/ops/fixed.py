@@ -290,6 +290,11 @@ def copied(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     What a sum or a product made of them it computes in that encoding in the first place, and `x` is that.
     Others it leaves as they are, which then stand for other numbers.
     """
-    if n.params.get("interpolation_mode") not in (None, "NEAREST") or not is_byte(n.out):
-        return None
-    return compute(x)
+    return compute(x) if copies(n) else None
+
+
+def copies(n: Node) -> bool:
+    """Whether HTP copies the integers of 8-bit data, whatever the encoding of the copy is."""
+    if OPS[n.op].fixed is not copied or n.params.get("interpolation_mode") != "NEAREST":
+        return False
+    return is_byte(n.out) and n.x(0).dtype is n.out.dtype

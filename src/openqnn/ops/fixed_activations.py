@@ -17,6 +17,7 @@ from openqnn.ops.fixed import (
     Compute,
     affine,
     along,
+    bounds,
     cut_and_factor,
     is_byte,
     nearest,
@@ -33,7 +34,7 @@ WIDTH = 1 << 13  # a cut sum keeps its lowest 13 bits, and above them -2 to 1
 SLOPE = 11  # bits behind the point in the slope of a factor
 STEEPEST = 12  # bits of a slope
 DEEPEST = 20  # bits that can be cut off
-LAST = 255  # step of an output
+STEPS = 256  # of an output
 
 
 def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
@@ -54,7 +55,7 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     if found is None or found.shared or not is_byte(out):
         return None
     steps = _steps(found, out)
-    shift = _shift(steps, steps, LAST + offset_of(out))
+    shift = _shift(steps, steps, _room(out)[1])
     whole = steps * np.exp2(FRACTION + shift)  # the factor of large sums
     kept = np.where(shift > DEEPEST, shift - FRACTION, shift)  # sums that are cut deeper come out as huge
     found = _anew(found, kept)
@@ -75,7 +76,7 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found, out, alpha = b.sums.get(x[0]), n.out, _per_channel(n, b, x)
     if found is None or found.shared or not is_byte(out) or alpha is None:
         return None
-    steps, above, below = _steps(found, out), LAST + offset_of(out), -offset_of(out)
+    steps, (below, above) = _steps(found, out), _room(out)
     found = _anew(found, _shift(steps, steps, above))
     sides: list[str] = []
     for each, room in ((steps, above), (steps * alpha, np.where(alpha < 0, above, below))):
@@ -84,6 +85,12 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         sides.append(scaled(b, _floor(b, found, shift, out), factor, found))
     negative = b.op("Less", found.name, b.const(0.0, np.float32))
     return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
+
+
+def _room(out: Value) -> tuple[int, int]:
+    """How many steps there are below zero and above it."""
+    low, high = bounds(out)
+    return -offset_of(out) - low, high + offset_of(out)
 
 
 def _steps(found: Sum, out: Value) -> Array:
@@ -104,7 +111,7 @@ def _shift(steps: Array, each: Array, room: Array | int) -> Array:
 
     `each` are steps of the output per unit of the sum, `room` how many there are on its side of zero.
     """
-    fits = -np.frexp(short(each) * (LAST + 1) / np.maximum(room, 1))[1] - 4
+    fits = -np.frexp(short(each) * STEPS / np.maximum(room, 1))[1] - 4
     return np.maximum(fits, np.minimum(1, -np.frexp(steps)[1] - 3)).astype(np.float64)
 
 

@@ -18,7 +18,7 @@ from openqnn.errors import BackendError
 from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import OpSchema, schema_of
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import copied
+from openqnn.ops.fixed import copies
 from openqnn.ops.layout import (
     Moved,
     Perm,
@@ -71,7 +71,7 @@ class Lowering:
         for name, value in inputs.items():
             self._remember(value, identity(value.rank), name)
         for node in graph.nodes:
-            if schema_of(node).fixed is copied and node.x(0).encoding != node.out.encoding:
+            if copies(node) and node.x(0).encoding != node.out.encoding:
                 self.wanted.setdefault(node.x(0), []).append(cast(Encoding, node.out.encoding))
         for node in graph.nodes:
             self._node(node)
@@ -164,7 +164,7 @@ class Lowering:
         if perm is not None and node.out.encoding == node.x(0).encoding:
             self._absorb(node, perm)
         elif schema.lower is not None:
-            twin = self.twins.get((node.x(0), node.out.encoding)) if schema.fixed is copied else None
+            twin = self.twins.get((node.x(0), node.out.encoding)) if copies(node) else None
             self._emit(node if twin is None else _with(node, [twin], node.outputs), schema)
         elif schema.compute is not None:
             self._numpy(node, schema)
