@@ -99,6 +99,14 @@ def test_prelu_behind_a_convolution(alpha: tuple[float, float]) -> None:
     assert differing(graph, fixed(b("Prelu", made, constant), byte(-3, 7))) == 0
 
 
+@pytest.mark.parametrize("out", [(0, 6), (-1, 6), (-8, 8)], ids=str)
+def test_relu_behind_a_convolution(out: tuple[float, float]) -> None:
+    """The last has the encoding of the convolution."""
+    graph, b, x = image()
+    made = convolution(b, x, byte(-8, 8))
+    assert differing(graph, fixed(b("Relu", made), byte(*out))) == 0
+
+
 def test_an_activation_does_not_get_a_sum_that_others_read() -> None:
     graph, b, x = image()
     made = convolution(b, x, byte(-8, 8))

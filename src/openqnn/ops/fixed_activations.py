@@ -38,15 +38,23 @@ STEPS = 256  # of an output
 
 
 def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Relu: the sum is rounded to the steps of its output at once."""
+    """Relu: the sum is rounded to the steps of its output at once; where its zero is the first, as it is
+    rounded without, and else as by Prelu."""
     found, out = b.sums.get(x[0]), n.out
-    if found is None or n.x(0).encoding == out.encoding or not is_byte(out):
+    if found is None or not is_byte(out):
         return None
-    cut, factor = cut_and_factor(_steps(found, out))
+    steps, (below, above) = _steps(found, out), _room(out)
+    if not below and n.x(0).encoding == out.encoding:
+        return None  # it is there already
+    cut, factor = cut_and_factor(steps)
+    shift = -np.log2(cut)
+    if below:
+        shift = _shift(steps, steps, above)
+        factor = nearest(steps * np.exp2(FRACTION + shift)) / (1 << FRACTION)
     if not found.shared:
-        found = _anew(found, -np.log2(cut))
-    stored = rounded(b, scaled(b, _floor(b, found, -np.log2(cut), out), factor, found), out)
-    return stored if not offset_of(out) else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
+        found = _anew(found, shift)
+    stored = rounded(b, scaled(b, _floor(b, found, shift, out), factor, found), out)
+    return stored if not below else b.op("Max", stored, b.const(-offset_of(out), out.dtype.numpy))
 
 
 def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
