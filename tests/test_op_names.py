@@ -41,6 +41,7 @@ ABOUT_NAMES = {
     "emit/net.py": "below the graph: the copy that an output needs",
     "cli/platform.py": "below the graph: the one node that a library is tried with",
     "runtime/widen.py": "ONNX's Cast, not QNN's",
+    "runtime/blocked.py": "ONNX's Conv, not QNN's",
 }
 FAMILIES = {re.sub(r"\dd$", "", op) for op in OPS if re.search(r"\dd$", op)}  # PoolMax2d by its first part
 

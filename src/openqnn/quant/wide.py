@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from openqnn.ir import Given, Graph, Node, Value
 from openqnn.ops import schema_of
+from openqnn.quant.bounds import ADD, MULTIPLY, SUBTRACT
 from openqnn.quant.plan import carries, is_real, operands
 from openqnn.quant.recipe import Recipe
 
@@ -20,10 +21,10 @@ SMALL = 256  # times as large as what a small node makes is the largest tensor
 READ = 16  # the same for what it reads, which may have to be converted
 SMALL_REASON, SQUARE_REASON = "16 bits: small", "16 bits: squares, roots and logarithms"
 ROOTS = ("ElementWiseSquareRoot", "ElementWiseRsqrt")
-LOGARITHM, POWER, MULTIPLY = "ElementWiseLog", "ElementWisePower", "ElementWiseMultiply"
+LOGARITHM, POWER = "ElementWiseLog", "ElementWisePower"
 LINEAR = (
-    "ElementWiseAdd", "ElementWiseSubtract", "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum",
-    "ReduceMean", "ReduceSum", MULTIPLY,
+    ADD, SUBTRACT, MULTIPLY, "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum", "ReduceMean",
+    "ReduceSum",
 )  # fmt: skip
 
 
