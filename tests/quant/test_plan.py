@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from openqnn.errors import UsageError
-from openqnn.ir import DType, Encoding, Given, Graph, Value
-from openqnn.ops import Builder
+from openqnn.ir import DType, Encoding, Given, Graph, Node, Value
+from openqnn.ops import OPS, Builder
+from openqnn.ops.build import complete
 from openqnn.quant.plan import Plan
 from openqnn.quant.recipe import FLOAT, Recipe
 
@@ -60,6 +61,18 @@ def test_a_source_with_another_reader_keeps_its_range() -> None:
     g.add_output(b("ElementWiseAdd", y, b("Relu", y)))
     p = plan(g)
     assert not same(p, y, g.nodes[1].out)
+
+
+@pytest.mark.parametrize("mode", ["NEAREST", "LINEAR"])
+def test_nearest_neighbours_share_with_what_they_copy(mode: str) -> None:
+    """HTP copies integers there, whatever the encodings are."""
+    g, b, x = graph()
+    y = b("Sigmoid", x)
+    larger = Value("larger", DType.FLOAT_32, (1, 8, 8, 3))
+    params = complete(OPS["Resize"], {"interpolation_mode": mode}, 4, "larger")
+    g.add(Node("Resize", "larger", [y], [larger], params, ""))
+    g.add_output(larger)
+    assert same(plan(g), y, larger) is (mode == "NEAREST")
 
 
 def test_inputs_of_a_concat_share_unless_something_else_reads_them() -> None:

@@ -295,6 +295,6 @@ def copied(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 
 def copies(n: Node) -> bool:
     """Whether HTP copies the integers of 8-bit data, whatever the encoding of the copy is."""
-    if OPS[n.op].fixed is not copied or n.params.get("interpolation_mode") != "NEAREST":
+    if OPS[n.op].fixed is not copied or not OPS[n.op].hands_on(n):
         return False
     return is_byte(n.out) and n.x(0).dtype is n.out.dtype

@@ -101,6 +101,7 @@ class Resize:
     infer = resized
     lower = resize
     fixed = copied
+    keeps_when = "interpolation_mode", "NEAREST"
 
 
 @op

@@ -165,6 +165,7 @@ class OpSchema:
     can_move: CanMove | None = None  # a node's own word on a permutation of its data
     same_as: SameAs | None = None  # the input that the output equals, where it does and is of its shape
     keeps_values: bool = False  # outputs hold input values unchanged: encodings are shared
+    keeps_when: tuple[str, str] | None = None  # the same, where a parameter has this value
     clips: bool = False  # limits its input to a range: whoever makes the input may use the output's encoding
     output_range: tuple[float, float] | None = None  # of the mathematical function, for the quantizer
     macs: Macs | None = None
@@ -184,6 +185,13 @@ class OpSchema:
         """The declaration of input `index`; a variadic one stands for all that follow."""
         last = self.inputs[-1] if self.inputs else Operand()
         return self.inputs[index] if index < len(self.inputs) else last
+
+    def hands_on(self, node: Node) -> bool:
+        """Whether a node's outputs hold values of its inputs, and no others."""
+        if self.keeps_when is None:
+            return self.keeps_values
+        name, value = self.keeps_when
+        return node.params.get(name) == value
 
     def result(self, index: int) -> Result:
         return self.outputs[index] if index < len(self.outputs) else self.outputs[-1]

@@ -48,7 +48,7 @@ def spread_given(graph: Graph) -> None:
 def _moved(node: Node) -> Value | None:
     """The only tensor whose values a node hands on, to a single result."""
     schema = schema_of(node)
-    if not schema.keeps_values or len(node.outputs) != 1 or not node.out.dtype.is_float:
+    if not schema.hands_on(node) or len(node.outputs) != 1 or not node.out.dtype.is_float:
         return None
     roles = [(v, schema.operand(i).role) for i, v in enumerate(node.inputs) if v is not None]
     data = [v for v, role in roles if role is Role.ACTIVATION and v.dtype.is_float]

@@ -214,8 +214,7 @@ class Apply:
 
     def _mend_copy(self, node: Node) -> None:
         """HTP copies stored integers here: where the encodings differ, the input is converted first."""
-        schema = schema_of(node)
-        if not schema.keeps_values or len([v for v in node.inputs if v is not None]) != 1:
+        if not schema_of(node).hands_on(node) or len([v for v in node.inputs if v is not None]) != 1:
             return
         value, out = node.x(0), node.out
         if value.dtype.is_fixed and out.dtype.is_fixed and value.encoding != out.encoding:

@@ -47,7 +47,7 @@ class Bounds:
         if _neuron(node) in ("SIGMOID", "HARD_SIGMOID"):
             return 0.0, 1.0
         data = [v for v in node.inputs if v is not None]
-        if schema.keeps_values and data:
+        if schema.hands_on(node) and data:
             parts = [self.reach(v) for v in data if v.data is None]
             return min(p[0] for p in parts), max(p[1] for p in parts)
         if node.op not in (ADD, SUBTRACT, MULTIPLY):
@@ -75,7 +75,7 @@ class Bounds:
         limits = saturation(node, self._width)
         if limits is not None:
             return limits
-        if schema_of(node).keeps_values:
+        if schema_of(node).hands_on(node):
             parts = [self.useful(v) for v in node.outputs]
             return min(p[0] for p in parts), max(p[1] for p in parts)
         if node.op not in (ADD, SUBTRACT) or node.x(0) is node.x(1):

@@ -54,7 +54,7 @@ def is_weight(value: Value, operand: Operand) -> bool:
 
 def carries(node: Node) -> list[Value]:
     """The inputs whose values a node hands on unchanged; none when it computes."""
-    if not schema_of(node).keeps_values:
+    if not schema_of(node).hands_on(node):
         return []
     return [v for _, v, o in operands(node) if is_real(v) and not v.is_constant and o.role is Role.ACTIVATION]
 

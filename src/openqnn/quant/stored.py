@@ -73,7 +73,7 @@ def _behind(graph: Graph, value: Value) -> list[Value] | None:
         current = waiting.pop()
         found.append(current)
         for user in current.users:
-            if not schema_of(user).keeps_values or len([v for v in user.inputs if v is not None]) != 1:
+            if not schema_of(user).hands_on(user) or len([v for v in user.inputs if v is not None]) != 1:
                 return None
             waiting += user.outputs
     return found
