@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from openqnn.ops.schema import Operand, Role
 from openqnn.quant.blocks import block_encoding, why_no_blocks
 from openqnn.quant.bounds import EVERYTHING, Bounds, Range
 from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
+from openqnn.quant.fused import least_top
 from openqnn.quant.headroom import widening
 from openqnn.quant.observers import Statistics
 from openqnn.quant.plan import (
@@ -106,8 +108,14 @@ class Apply:
             count = sum(self._seen(v).count for v in group.origins)
             low, high = (end * widening(group.width, count) for end in (low, high))
             low, high = self._within_reach(group, low, high)
+        if group.width == 8:
+            high = max(high, *(self._least_top(v) for v in group.origins))
         steps = self.recipe.steps if group.width == 16 else None
         return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
+
+    def _least_top(self, value: Value) -> float:
+        node = value.producer
+        return least_top(node, self._extremes(node.x(0))[0]) if node is not None and node.inputs else -inf
 
     def _within_reach(self, group: Group, low: float, high: float) -> tuple[float, float]:
         """The part of a range that values can reach, and that a reader can tell from its ends."""
