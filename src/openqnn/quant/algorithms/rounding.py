@@ -30,6 +30,7 @@ MOST_INNER = 2400  # inputs of a layer: beyond that the equations take longer th
 LEAST_DAMPING, DAMPING = 0.1, 2.0
 FEWEST, MOST = 4, 24  # samples
 MEMORY, LIVE = 512 << 20, 4  # bytes for all samples, and large tensors of each that are alive at once
+ERRORS = 3  # standard errors that a mean must be above to move a bias
 BLOCK = 64  # inputs after which the rest of the weights is brought up to date
 
 
@@ -190,9 +191,13 @@ def _correct_bias(origin: Node, node: Node, seen: Products, target: Floats, now:
 
 
 def agreed(shifts: Floats) -> Floats:
-    """The mean over the samples, [sample, output], less where it may be chance: as James and Stein shrink."""
+    """The mean over the samples, [sample, output], less where it may be chance: as James and Stein shrink.
+
+    Samples of one kind are alike, and those to come are not: their spread is taken for several times what it
+    is. Of the mean that is within three standard errors nothing remains.
+    """
     mean = shifts.mean(axis=0)
     if len(shifts) < 2:
         return mean
-    chance = shifts.var(axis=0, ddof=1) / len(shifts)
+    chance = ERRORS**2 * shifts.var(axis=0, ddof=1) / len(shifts)
     return mean * np.maximum(1 - chance / np.maximum(mean**2, 1e-300), 0)
