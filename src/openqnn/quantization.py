@@ -97,7 +97,8 @@ def quantize(
 
     `data` is an input list, a folder or file of arrays, an iterable of arrays or of dicts by input name, or
     an object with `get_next()`; `native` files hold the inputs' own types. The choices are the fields of
-    `openqnn.quant.recipe.Recipe`: act_bw=16, weight_bw=4, per_channel=False...
+    `openqnn.quant.recipe.Recipe`: act_bw=16, weight_bw=4, per_channel=False... By default activations have 8
+    bits, and 16 where that costs next to nothing; `act_bw=8` means all of them.
 
     Encodings of the file `overrides` count more than those that came with the model, and these more than
     calibration; `ignore_encodings` leaves the model's out. With `float_fallback` nothing is calibrated: nodes
@@ -260,9 +261,12 @@ def read_given(graph: Graph, path: str | os.PathLike[str]) -> dict[str, Given]:
 
 
 def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:
-    """The recipe with some fields changed; a name that is none of them is an error."""
+    """The recipe with some fields changed; a name that is none of them is an error.
+
+    Whoever says how wide activations are means all of them.
+    """
     try:
-        return replace(recipe or Recipe(), **choices)
+        return replace(recipe or Recipe(), **({"wide": False} if "act_bw" in choices else {}) | dict(choices))
     except TypeError as error:
         known = ", ".join(Recipe.__dataclass_fields__)
         wrong = next((name for name in choices if name not in Recipe.__dataclass_fields__), str(error))

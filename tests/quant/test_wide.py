@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.ir import Array, Encoding, Given, Graph
+from openqnn.ir import Array, DType, Encoding, Given, Graph
 from openqnn.quant.recipe import Recipe
 from openqnn.quant.wide import SMALL_REASON, SQUARE_REASON, wide_nodes
 from openqnn.quantization import prepared_for, quantize
@@ -62,6 +62,12 @@ def test_what_somebody_said_counts_more() -> None:
     given = {node.out.name: Given("override", 8, encoding=Encoding.per_tensor(0.1, -128, 8))}
     assert not wide_nodes(graph, Recipe(), given)
     assert not wide_nodes(graph, Recipe(widths={node.name: 8}), {})
+
+
+def test_a_width_that_is_asked_for_is_that_of_all() -> None:
+    fixed = quantize(float_graph("mnist_conv"), data_set("mnist_conv").calibration, act_bw=8)
+    assert {v.dtype for v in (*fixed.inputs, *fixed.outputs)} == {DType.UFIXED_8}
+    assert "16 bits" not in " ".join(fixed.provenance.values())
 
 
 def test_the_listing_says_why() -> None:
