@@ -86,12 +86,26 @@ def convert(
     settle_given(graph, log, importer.model.taken.notes)
     source = {*importer.model.arrays, *(name for node in importer.model.graph.node for name in node.output)}
     graph.merged = frozenset(source - {v.name for v in graph.values()})
+    graph.folded = _folded(graph, importer.model.arrays)
     if float_bits is not None:
         set_float_width(graph, float_bits, bias_bits)
     if borders is not None:
         type_borders(graph, borders)
     _check_sizes(graph)
     return graph
+
+
+def _folded(graph: Graph, arrays: Mapping[str, Array]) -> frozenset[str]:
+    """The constants that passes computed anew: views of the source are the same numbers in any order."""
+    pairs = ((v.name, v.data, arrays.get(v.name)) for v in graph.constants())
+    return frozenset(n for n, a, b in pairs if a is not None and b is not None and _differ(a, b))
+
+
+def _differ(made: Array, source: Array) -> bool:
+    if made.size == source.size and np.may_share_memory(made, source):
+        return False
+    size = lambda array: float(np.abs(array.astype(np.float64)).sum())
+    return made.size != source.size or not np.isclose(size(made), size(source), rtol=1e-6)
 
 
 def _check_sizes(graph: Graph) -> None:

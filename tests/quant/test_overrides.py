@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import numpy_helper, parser
 
 import openqnn
 from openqnn.errors import InputError, OpenQnnWarning
@@ -246,3 +247,19 @@ def test_channels_follow_a_weight_that_a_pass_turns(rows: int) -> None:
     assert stored.encoding == Encoding(scales, (0,) * 6, 8, 0, symmetric=True)
     assert stored.data is not None and stored.encoding is not None
     assert np.abs(stored.encoding.dequantize(stored.data).T - weights).max() <= 0.5001 * max(scales)
+
+
+@pytest.mark.parametrize("factor", [1.5, 1.0])
+def test_a_weight_that_a_factor_was_folded_into_keeps_its_width_only(factor: float) -> None:
+    """Its encoding is for other numbers, though they may not be far beyond it."""
+    body = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,3,8,8] x) => (float[1,4,8,8] y)
+    { c = Conv<kernel_shape = [1, 1]>(x, w)  m = Mul(c, f)  y = Relu(m) }"""
+    model = parser.parse_model(body)
+    weights = np.random.default_rng(0).uniform(-1, 1, (4, 3, 1, 1)).astype(np.float32)
+    for name, data in (("w", weights), ("f", np.full((4, 1, 1), factor, np.float32))):
+        model.graph.initializer.append(numpy_helper.from_array(data, name))
+    found = match(openqnn.convert(model), file_of(by_channel("w", (0.008,) * 4)))
+    kept, doubts = found.given["w"], found.of(Status.DOUBTFUL)
+    assert (kept.bitwidth, kept.encoding is None) == (8, factor != 1.0)
+    assert [f.tensor for f in doubts] == (["w"] if factor != 1.0 else [])

@@ -26,5 +26,5 @@ def clone_graph(graph: Graph) -> Graph:
     made.ports = dict(graph.ports)
     made.provenance = dict(graph.provenance)
     made.given = dict(graph.given)
-    made.merged = graph.merged
+    made.merged, made.folded = graph.merged, graph.folded
     return made

@@ -142,6 +142,7 @@ class Graph:
         self.provenance: dict[str, str] = {}  # value name -> where the quantizer has its encoding from
         self.given: dict[str, Given] = {}
         self.merged: frozenset[str] = frozenset()  # tensors of the source model that became part of others
+        self.folded: frozenset[str] = frozenset()  # its constants that have other numbers here
         self._nodes: list[Node] = []
         self._before: dict[Node | None, list[Node]] = {}
         self._anchor: dict[Node, Node | None] = {}  # where each waiting node waits

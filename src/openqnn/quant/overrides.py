@@ -29,6 +29,7 @@ from openqnn.quant.plan import OVERRIDE, Plan, is_real, is_weight, operands
 from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
 
 _SHOWN = 5
+_FOLDED = "the conversion has folded a factor into it: of its encoding only the width is used"
 _STEPS = 2.0  # a range may be off by rounding of its ends
 _CLIPPED, _EMPTY = 2.0, 8.0  # times that a constant's range may differ from its encoding's
 
@@ -98,6 +99,10 @@ def match(graph: Graph, file: EncodingsFile, source: Collection[str] = ()) -> Ma
         problem = _impossible(entry, value)
         if problem:
             found.findings.append(Finding(Status.IMPOSSIBLE, name, problem))
+            continue
+        if value.name in graph.folded and entry.scales:
+            found.given[value.name] = Given(OVERRIDE, entry.bitwidth)
+            found.findings.append(Finding(Status.DOUBTFUL, name, _FOLDED))
             continue
         clipped = _clipped(entry, value)
         if not clipped:
