@@ -25,9 +25,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "htp_fixed_models.md"
 TIMEOUT = 900
 # activations/weights in bits
 CHOICES: dict[str, dict[str, Any]] = {
-    "8/8": {},
-    "8/8 per tensor": {"per_channel": False, "per_row": False},
-    "8/4": {"weight_bw": 4},
+    "default": {},
+    "8/8": {"act_bw": 8},
+    "8/8 per tensor": {"act_bw": 8, "per_channel": False, "per_row": False},
+    "8/4": {"act_bw": 8, "weight_bw": 4},
     "16/8": {"act_bw": 16},
     "16/4": {"act_bw": 16, "weight_bw": 4},
     "16/16": {"act_bw": 16, "weight_bw": 16},
