@@ -389,7 +389,7 @@ def label_section(found: Mapping[str, Mapping[str, float]]) -> Section:
     )
     for what, figures in found.items():
         made.rows.append((what, int(figures["count"]), *(100 * figures[k] for k in ("float", *widths))))
-        lost = 100 * (figures["float"] - max(figures[k] for k in widths))
+        lost = round(100 * (figures["float"] - max(figures[k] for k in widths)), 6)
         made.verdicts.append(Verdict(f"{what}: % lost at the better width", lost, MOST_LOST, at_least=False))
     return made
 

@@ -30,7 +30,8 @@ MOST_INNER = 2400  # inputs of a layer: beyond that the equations take longer th
 LEAST_DAMPING, DAMPING = 0.1, 2.0
 FEWEST, MOST = 4, 24  # samples
 MEMORY, LIVE = 512 << 20, 4  # bytes for all samples, and large tensors of each that are alive at once
-ERRORS = 3  # standard errors that a mean must be above to move a bias
+ERRORS = 3  # standard errors that a mean must be above to move a bias,
+NARROW = 8  # behind data of so many bits
 BLOCK = 64  # inputs after which the rest of the weights is brought up to date
 
 
@@ -179,14 +180,18 @@ def rounded(wanted: Floats, seen: Products, scales: Floats, largest: int) -> Flo
 
 
 def _correct_bias(origin: Node, node: Node, seen: Products, target: Floats, now: Floats) -> None:
-    """The mean of every output becomes what it was, as far as the samples agree on it."""
+    """The mean of every output becomes what it was, behind data of 8 bits as far as the samples agree on it.
+
+    Finer data is that of the graph in floating point, and the rounding of weights alone has moved the mean.
+    """
     bias = node.x(2) if node.has(2) else None
     if bias is None or bias.data is None or bias.dtype is not DType.SFIXED_32 or len(bias.users) != 1:
         return
     before = origin.x(2).data
     assert before is not None and bias.encoding is not None
     shifts = (seen.real_means @ target - seen.fixed_means @ now).reshape(len(seen.real_means), -1)
-    moved = before.astype(np.float64) + agreed(shifts)
+    narrow = node.x(0).dtype.bits <= NARROW
+    moved = before.astype(np.float64) + (agreed(shifts) if narrow else shifts.mean(axis=0))
     bias.data = bias.encoding.quantize(moved, True).astype(np.int32)
 
 
