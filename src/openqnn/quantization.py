@@ -97,13 +97,12 @@ def quantize(
 
     `data` is an input list, a folder or file of arrays, an iterable of arrays or of dicts by input name, or
     an object with `get_next()`; `native` files hold the inputs' own types. The choices are the fields of
-    `openqnn.quant.recipe.Recipe`: act_bw=16, weight_bw=4, per_channel=False... By default activations have 8
-    bits, and 16 where that costs next to nothing; `act_bw=8` means all of them.
+    `openqnn.quant.recipe.Recipe`: act_bw=16, per_channel=False... By default activations have 8 bits, and 16
+    where that costs next to nothing; `act_bw=8` means all of them.
 
     Encodings of the file `overrides` count more than those that came with the model, and these more than
     calibration; `ignore_encodings` leaves the model's out. With `float_fallback` nothing is calibrated: nodes
-    whose tensors have no encoding stay in floating point. Nodes that the backend's library refuses in fixed
-    point stay in floating point too, with a warning.
+    whose tensors have no encoding stay in floats, and so do, with a warning, nodes that the library refuses.
 
     `algorithms` change weights so that less is lost: "adaround", the default, rounds them with regard to the
     data and corrects biases; "bias_correction" does only that; "cle" evens out the channels of layers that

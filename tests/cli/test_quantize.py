@@ -36,7 +36,7 @@ def quantize(*words: object) -> list[object]:
 
 
 def test_a_target_prints_what_it_took() -> None:
-    done = openqnn(*quantize("--target_sqnr", 50))
+    done = openqnn(*quantize("--act_bw", 8, "--target_sqnr", 50))
     assert done.code == 0, done.err
     assert "target reached" in done.out and "Conv2d" in done.out and " %" in done.out
     assert {n.out.encoding.bitwidth for n in package.load("q.oqnn").nodes if n.out.encoding} > {16}
