@@ -13,13 +13,17 @@ from openqnn.qnn.library import find_library, load_library
 from openqnn.qnn.session import VendorSession
 from tests.qnn.nets import needs_cpu, needs_htp, requires
 
+WHEEL = "onnxruntime_qnn"
+
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An environment without SDK, wheel or search path."""
     monkeypatch.delenv("QNN_SDK_ROOT", raising=False)
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if not Path(p, WHEEL).is_dir()])
+    monkeypatch.delitem(sys.modules, WHEEL, raising=False)
+    assert importlib.util.find_spec(WHEEL) is None
     return monkeypatch
 
 
