@@ -352,6 +352,12 @@ def test_negative_and_open_dimensions() -> None:
         assert_converts(proto, "--batch", "2")
 
 
+def test_open_sizes_of_an_image_are_left_to_the_user() -> None:
+    """A picture of 1x1 would convert, and be of no use to anyone."""
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ("n", 3, "height", None))])
+    assert_refused(convert(proto), "dynamic dimensions", "--input_shape x=1,3,HEIGHT,")
+
+
 def test_an_input_without_a_shape() -> None:
     proto = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", None)])
     assert_refused(convert(proto), "input 'x' has no shape", "--input_shape")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,16 @@ def test_numpy_files(tmp_path: Path) -> None:
     assert len(samples_of(graph(), tmp_path)) == 4  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"save them by name in an .npz file: x, ids"):
         samples_of(graph(ids=True), tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (1, 3, 2), (1, 2, 3, 1)])
+def test_numpy_files_of_another_shape_are_named(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    np.save(tmp_path / "turned.npy", np.zeros(shape, np.float32))
+    np.savez(tmp_path / "turned.npz", x=np.zeros(shape, np.float32))
+    for name in ("turned.npy", "turned.npz"):
+        message = rf"{name}: input 'x' has shape {re.escape(str(list(shape)))}, the graph wants \[1, 2, 3\]"
+        with pytest.raises(InputError, match=message):
+            list(samples_of(graph(), tmp_path / name))
 
 
 def test_files_that_are_no_samples(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.formats.raw import read_raw
 from openqnn.ir import Array, Graph, Port
+from openqnn.runtime.arrays import misfit
 from openqnn.runtime.feed import named_files
 
 NUMPY_FILES = (".npy", ".npz")
@@ -155,17 +156,21 @@ def _of_numpy(graph: Graph, path: Path, part: int) -> Mapping[str, Any]:
     if path.suffix != ".npy":
         with loaded:
             arrays = {name: loaded[name] for name in loaded.files}
-        return {n: _with_batch(a, graph.ports[n]) if n in graph.ports else a for n, a in arrays.items()}
+        return {n: _fitting(path, n, a, graph.ports[n]) if n in graph.ports else a for n, a in arrays.items()}
     name = graph.inputs[0].name
-    whole = _with_batch(loaded, graph.ports[name])
+    whole = _fitting(path, name, loaded, graph.ports[name])
     size = graph.ports[name].shape[0] if whole.ndim else 1
     # a copy, after which the file is no longer mapped: else all of it would end up in memory
     return {name: np.array(whole[part * size : (part + 1) * size] if whole.shape[:1] > (size,) else whole)}
 
 
-def _with_batch(array: Array, port: Port) -> Array:
-    """An image is often saved without the axis of the batch."""
-    return array[None] if port.shape[:1] == (1,) and array.shape == port.shape[1:] else array
+def _fitting(path: Path, name: str, array: Array, port: Port) -> Array:
+    """One batch or several; an image is often saved without the axis of the batch."""
+    if port.shape[:1] == (1,) and array.shape == port.shape[1:]:
+        return array[None]
+    if array.ndim != len(port.shape) or array.shape[1:] != port.shape[1:]:
+        raise InputError(f"{path}: {misfit(name, array.shape, port)}")
+    return array
 
 
 class RawFiles:

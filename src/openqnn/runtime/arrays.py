@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.errors import InputError
-from openqnn.ir import Array, DType, Graph, Port, Value
+from openqnn.ir import Array, DType, Graph, Port, Shape, Value
 
 
 def outside_dtype(port: Port) -> DType:
@@ -38,6 +38,10 @@ def accepted(graph: Graph, inputs: Mapping[str, Any], *, native: bool = False) -
     return {v.name: inward(v, graph.ports[v.name], inputs[v.name], native=native) for v in graph.inputs}
 
 
+def misfit(name: str, shape: Shape, port: Port) -> str:
+    return f"input '{name}' has shape {list(shape)}, the graph wants {list(port.shape)}"
+
+
 def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Array:
     """An array from outside as the graph takes it: same shape, and a type that holds the same numbers.
 
@@ -45,9 +49,7 @@ def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Arr
     """
     array = np.asarray(given)
     if array.shape != port.shape:
-        raise InputError(
-            f"input '{value.name}' has shape {list(array.shape)}, the graph wants {list(port.shape)}"
-        )
+        raise InputError(misfit(value.name, array.shape, port))
     if not native and is_coded(value, port):
         return _encoded(value, array)
     wanted, seen = value.dtype.numpy, value.dtype if native and value.dtype.is_fixed else port.dtype

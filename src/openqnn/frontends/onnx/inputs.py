@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -74,7 +75,12 @@ def _checked(name: str, declared: list[int | str] | None, shape: Shape) -> Shape
     return _sized(name, shape)
 
 
+def _open(dimension: str, axis: int) -> str:
+    """What to write for a dimension: one sample, and else a word that cannot be taken for an answer."""
+    return "1" if axis == 0 else re.sub(r"\W", "_", dimension).strip("_").upper() or "N"
+
+
 def _hint(name: str, shape: list[str]) -> str:
-    example = ",".join(d if d.isdigit() else "1" for d in shape)
+    example = ",".join(d if d.isdigit() else _open(d, axis) for axis, d in enumerate(shape))
     shape_text = f"({example.replace(',', ', ')},)"
     return f"say it: --input_shape {name}={example} (Python: input_shapes={{{name!r}: {shape_text}}})"
