@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
@@ -39,8 +39,8 @@ from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
-from openqnn.quant.recipe import FLOAT, Recipe
-from openqnn.quant.wide import wide_nodes
+from openqnn.quant.recipe import ACT_WIDTHS, FLOAT, Recipe
+from openqnn.quant.wide import Wide, wide_nodes, with_wide
 
 HTP = "htp"
 DEFAULT_ALGORITHMS = (ADAROUND,)
@@ -139,10 +139,10 @@ def _no_data(float_fallback: bool, data: Any) -> None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
 
 
-def _widened(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> tuple[Recipe, Mapping[str, str]]:
-    """The recipe with 16 bits for nodes that have them of their own accord, and why they have."""
+def _widened(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> tuple[Recipe, Mapping[str, Wide]]:
+    """The recipe with the widths of nodes that have others of their own accord, and why they have."""
     wide = wide_nodes(graph, recipe, given)
-    return replace(recipe, widths=dict.fromkeys(wide, WIDE) | dict(recipe.widths)), wide
+    return with_wide(recipe, wide), wide
 
 
 def _changed(
@@ -168,7 +168,7 @@ class _Job:
     backend: str
     soc: str | int | None
     threads: int
-    wide: Mapping[str, str]
+    wide: Mapping[str, Wide]
 
     @property
     def samples(self) -> list[Mapping[str, Array]]:
@@ -191,7 +191,7 @@ class _Job:
     def _widened(self, applied: Applied) -> dict[str, str]:
         """Where encodings of nodes came from that have 16 bits of their own accord."""
         return {
-            v.name: f"{applied.provenance[v.name]}, {self.wide[node.name]}"
+            v.name: f"{applied.provenance[v.name]}, {self.wide[node.name].reason}"
             for node in applied.graph.nodes
             for v in node.outputs
             if node.name in self.wide and v.encoding is not None and v.encoding.bitwidth == WIDE
@@ -262,10 +262,12 @@ def read_given(graph: Graph, path: str | os.PathLike[str]) -> dict[str, Given]:
 def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:
     """The recipe with some fields changed; a name that is none of them is an error.
 
-    Whoever says how wide activations are means all of them.
+    Whoever says that activations have 8 bits means all of them, and so it is with weights.
     """
+    meant = {"wide": False} if choices.get("act_bw") == min(ACT_WIDTHS) else {}
+    meant |= {"wide_weights": False} if "weight_bw" in choices else {}
     try:
-        return replace(recipe or Recipe(), **({"wide": False} if "act_bw" in choices else {}) | dict(choices))
+        return replace(recipe or Recipe(), **meant | dict(choices))
     except TypeError as error:
         known = ", ".join(Recipe.__dataclass_fields__)
         wrong = next((name for name in choices if name not in Recipe.__dataclass_fields__), str(error))
@@ -281,7 +283,7 @@ def prepared_for(
     legal = legalise_htp(graph, to_fix=True)
     wide = wide_nodes(legal, recipe, given or {})
     most = max([width, recipe.act_bw, *recipe.widths.values()])
-    return prepare_fixed(legal, most, dict.fromkeys(wide, WIDE))
+    return prepare_fixed(legal, most, {name: w.width for name, w in wide.items()})
 
 
 def accepted(
@@ -290,7 +292,7 @@ def accepted(
     given: Mapping[str, Given],
     backend: str,
     soc: str | int | None,
-    wide: Container[str] = (),
+    wide: Mapping[str, Wide] | None = None,
 ) -> Applied:
     """The graph in fixed point as far as the library takes it: what it refuses is computed in floats.
 
@@ -303,18 +305,18 @@ def accepted(
         if not refused:
             return applied
         names = {qnn_name(node.name): node.name for node in applied.graph.nodes}
-        own = [v for v in refused if _is_wide(names.get(v.node.name, ""), recipe, wide)]
-        found = own or refused
-        width = recipe.act_bw if own else FLOAT
-        fallback = {names[verdict.node.name]: width for verdict in found if verdict.node.name in names}
+        found = {names[v.node.name] for v in refused if v.node.name in names}
+        own = _narrowed(found, recipe, wide or {})
         if not own:
             _say(refused)
-        recipe = replace(recipe, widths={**recipe.widths, **fallback})
+        recipe = replace(recipe, widths={**recipe.widths, **(own or dict.fromkeys(found, FLOAT))})
     raise UnsupportedError("HTP refuses the graph in fixed point, whatever is left in floating point")
 
 
-def _is_wide(name: str, recipe: Recipe, wide: Container[str]) -> bool:
-    return name in wide and recipe.widths.get(name) == WIDE
+def _narrowed(refused: Iterable[str], recipe: Recipe, wide: Mapping[str, Wide]) -> dict[str, int]:
+    """The next width for those of some nodes that are wide of their own accord."""
+    found = {n: wide[n].narrower(recipe.widths[n], recipe.act_bw) for n in refused if n in wide}
+    return {name: width for name, width in found.items() if width is not None}
 
 
 def _library(backend: str) -> str:

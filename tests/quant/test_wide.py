@@ -7,8 +7,8 @@ import pytest
 
 import openqnn
 from openqnn.ir import Array, DType, Encoding, Given, Graph
-from openqnn.quant.recipe import Recipe
-from openqnn.quant.wide import SMALL_REASON, SQUARE_REASON, wide_nodes
+from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.quant.wide import DECIBELS, FILTER, SMALL_NODE, SQUARE, wide_nodes
 from openqnn.quantization import prepared_for, quantize
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
@@ -33,7 +33,7 @@ def test_the_spectrum_of_a_signal() -> None:
     """Silero takes roots of sums of squares; its network behind that has 8 bits."""
     graph, data = float_graph("silero_openvino"), data_set("silero_openvino")
     found = wide_nodes(prepared_for(graph, Recipe(), "htp"), Recipe(), {})
-    spectrum = {name.rpartition("/")[2] for name, reason in found.items() if reason == SQUARE_REASON}
+    spectrum = {name.rpartition("/")[2] for name, wide in found.items() if wide is SQUARE}
     assert spectrum == {"Pow", "Pow_1", "Add", "Sqrt"}
     wide, narrow = (quantize(graph, data.calibration, wide=w, algorithms=()) for w in (True, False))
     assert {8, 16} == set(widths(wide).values())
@@ -41,10 +41,37 @@ def test_the_spectrum_of_a_signal() -> None:
     assert sqnr(graph, wide, data.evaluation) > sqnr(graph, narrow, data.evaluation) + 3
 
 
+def test_a_spectrum_in_decibels() -> None:
+    """basic_pitch takes logarithms of the tones of nine octaves, each of a filter bank behind a low pass."""
+    graph, data = float_graph("basic_pitch_onnx"), data_set("basic_pitch_onnx")
+    found = wide_nodes(prepared_for(graph, Recipe(), "htp"), Recipe(), {})
+    wide, narrow, named = (
+        quantize(graph, data.calibration, algorithms=(), **choices)
+        for choices in ({}, {"wide": False}, {"weight_bw": 8})
+    )
+    nodes = {n.name: n for n in wide.nodes}
+    logs = [n for n in wide.nodes if n.op == "ElementWiseLog"]
+    assert logs
+    assert all(found[n.name] is DECIBELS and n.out.dtype is DType.FLOAT_32 for n in logs)
+    filters = [n for n in wide.nodes if n.op == "Conv2d" and found.get(n.name) is FILTER]
+    assert len(filters) == 9 + 8 + 9  # real and imaginary part, and what halves the rate
+    assert {(n.out.dtype, n.x(1).dtype) for n in filters} == {(DType.UFIXED_16, DType.SFIXED_16)}
+    assert {n.x(1).dtype for n in named.nodes if n.op == "Conv2d"} == {DType.SFIXED_8}
+    assert sum(n.op == "Conv2d" for n in nodes.values()) > len(filters)  # the network behind has 8 bits
+    heard = data.evaluation[:2]
+    assert sqnr(graph, wide, heard) > max(sqnr(graph, narrow, heard) + 10, sqnr(graph, named, heard) + 3)
+
+
+def test_where_a_width_is_refused_the_next_is_tried() -> None:
+    assert [DECIBELS.narrower(w, 8) for w in (FLOAT, 16, 8)] == [16, 8, None]
+    assert [FILTER.narrower(w, 8) for w in (16, 8, FLOAT)] == [8, None, None]
+    assert FILTER.narrower(16, 16) is None
+
+
 def test_gates_of_channels_are_small() -> None:
     graph = prepared_for(float_graph("ppocr_cls"), Recipe(), "htp")
     found = wide_nodes(graph, Recipe(), {})
-    assert set(found.values()) == {SMALL_REASON}
+    assert set(found.values()) == {SMALL_NODE}
     made = {n.name: sum(v.size for v in n.outputs) for n in graph.nodes}
     assert len(found) > 30
     assert sum(made[name] for name in found) < 0.005 * sum(made.values())
@@ -73,7 +100,7 @@ def test_a_width_that_is_asked_for_is_that_of_all() -> None:
 def test_the_listing_says_why() -> None:
     fixed = quantize(float_graph("mnist_conv"), data_set("mnist_conv").calibration)
     (out,) = fixed.outputs
-    assert fixed.provenance[out.name] == f"calibration, {SMALL_REASON}"
+    assert fixed.provenance[out.name] == f"calibration, {SMALL_NODE.reason}"
 
 
 def test_hard_sigmoids_in_16_bits_are_taken_apart() -> None:

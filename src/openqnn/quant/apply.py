@@ -239,7 +239,8 @@ class Apply:
         if not is_weight(value, operand):
             found = self._whole(value, width, symmetric=False)
             return self._store(value, activation_type(width), found, DATA)
-        bits = given.bitwidth if given is not None else self.recipe.weight_bw
+        own = self.recipe.weight_widths.get(node.name) if width == 16 else None
+        bits = given.bitwidth if given is not None else own or self.recipe.weight_bw
         axis = channel_axis(node, value, operand) if self._by_channel(operand) else None
         # Norms take scales of unsigned storage only, with any zero.
         matrix = operand.channel_axis is not None

@@ -66,7 +66,7 @@ class Plan:
         self.graph, self.recipe, self.given = graph, recipe, given
         self.node_width: dict[Node, int] = {}
         self.width: dict[Value, int] = {}
-        self._known_names(recipe.widths)
+        self._known_names((*recipe.widths, *recipe.weight_widths))
         self._widths()
         self._group: dict[Value, Group] = {}
         self._groups()

@@ -45,11 +45,13 @@ class Scheme:
 class Recipe:
     """All choices. The defaults are those of `openqnn.quantize`; the tools with QNN's names have their own.
 
-    `widths` gives single nodes (by name) another activation width, or FLOAT. `steps` restricts the stored
-    integers of symmetric 16-bit tensors, such as (-0x8000, 0x7F7F). With `headroom` ranges reach beyond what
-    calibration saw, where that is likely to be exceeded. With `wide` nodes that are next to nothing of the
-    work, and those between squares and roots, have 16 bits where activations have 8. With a `block_size`
-    weights of four bits have a scale for that many input channels each, not one for all, where they can.
+    `widths` gives single nodes (by name) another activation width, or FLOAT, and `weight_widths` another
+    width of weights, where the node's data have 16 bits. `steps` restricts the stored integers of symmetric
+    16-bit tensors, such as (-0x8000, 0x7F7F). With `headroom` ranges reach beyond what calibration saw, where
+    that is likely to be exceeded. With `wide` nodes that are next to nothing of the work, and those between
+    squares and roots, have 16 bits where activations have 8, and spectra in decibels are floating; with
+    `wide_weights` too the filters of these have weights of 16 bits. With a `block_size` weights of four bits
+    have a scale for that many input channels each, not one for all, where they can.
     """
 
     act_bw: int = 8
@@ -66,7 +68,9 @@ class Recipe:
     fixed_ranges: bool = True
     headroom: bool = True
     wide: bool = True
+    wide_weights: bool = True
     widths: Mapping[str, int] = field(default_factory=dict[str, int])
+    weight_widths: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         _one_of("act_bw", self.act_bw, ACT_WIDTHS)
@@ -77,6 +81,8 @@ class Recipe:
             _one_of("float_bias_bw", self.float_bias_bw, FLOAT_WIDTHS)
         for name, width in self.widths.items():
             _one_of(f"the width of node '{name}'", width, (FLOAT, *ACT_WIDTHS))
+        for name, width in self.weight_widths.items():
+            _one_of(f"the width of the weights of node '{name}'", width, WEIGHT_WIDTHS)
         if self.weight_bw == 16 and self.act_bw == 8:
             raise UsageError(
                 "weights of 16 bits need activations of 16 bits: HTP has no kernels for anything else",

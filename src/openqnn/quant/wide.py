@@ -1,43 +1,79 @@
-"""Nodes that compute in 16 bits though activations have 8: where it costs next to nothing, or 8 are too few.
+"""Nodes that are wider than activations: where that costs next to nothing, or their width is too little.
 
 Small nodes, such as the gates of channels, the state of a recurrent layer and the last layers of a
 classifier, are a fraction of a percent of a network's work, and what they lose all that follows loses. The
 square of a number of 8 bits has 16: between a square and the root of it, and before a logarithm, 8 bits leave
-nothing of small numbers.
+nothing of small numbers. And 16 leave nothing of a spectrum in decibels, where the quietest tone counts as
+much as the loudest: from the filters of it to the logarithm numbers are floating, and the filters have 16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from openqnn.ir import Given, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.quant.bounds import ADD, MULTIPLY, SUBTRACT
-from openqnn.quant.plan import carries, is_real, operands
-from openqnn.quant.recipe import Recipe
+from openqnn.quant.plan import carries, is_real, is_weight, operands
+from openqnn.quant.recipe import FLOAT, Recipe
 
 WIDTH = 16
 SMALL = 256  # times as large as what a small node makes is the largest tensor
 READ = 16  # the same for what it reads, which may have to be converted
-SMALL_REASON, SQUARE_REASON = "16 bits: small", "16 bits: squares, roots and logarithms"
 ROOTS = ("ElementWiseSquareRoot", "ElementWiseRsqrt")
 LOGARITHM, POWER = "ElementWiseLog", "ElementWisePower"
 LINEAR = (
-    ADD, SUBTRACT, MULTIPLY, "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum", "ReduceMean",
-    "ReduceSum",
+    ADD, SUBTRACT, MULTIPLY, "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum",
+    "ElementWiseNeg", "ReduceMean", "ReduceSum",
 )  # fmt: skip
 
+Test: TypeAlias = Callable[[Node], bool]
 
-def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, str]:
-    """The names of such nodes, and why. Those of which somebody said something are left alone."""
-    if not recipe.wide or recipe.act_bw >= WIDTH:
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """The width of a node that has another than activations, and why."""
+
+    width: int
+    reason: str
+    weights: int | None = None
+
+    def narrower(self, width: int, usual: int) -> int | None:
+        """What such a node gets where HTP refuses that width; None where nothing is left to try."""
+        after = WIDTH if width == FLOAT and self.width == FLOAT else usual if width == WIDTH else None
+        return after if after != width else None
+
+
+SMALL_NODE = Wide(WIDTH, "16 bits: small")
+SQUARE = Wide(WIDTH, "16 bits: squares, roots and logarithms")
+DECIBELS = Wide(FLOAT, "floating point: a spectrum before its logarithm")
+FILTER = Wide(WIDTH, "16 bits: filters of a spectrum", weights=WIDTH)
+
+
+def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Wide]:
+    """Such nodes by name. Those of which somebody said something are left alone."""
+    if not recipe.wide:
         return {}
-    found = dict.fromkeys(_squares(graph), SQUARE_REASON) | dict.fromkeys(_small(graph), SMALL_REASON)
+    found = _spectra(graph)
+    if recipe.act_bw < WIDTH:
+        found = dict.fromkeys(_squares(graph), SQUARE) | dict.fromkeys(_small(graph), SMALL_NODE) | found
     return {
-        node.name: reason
-        for node, reason in found.items()
+        node.name: wide
+        for node, wide in found.items()
         if node.name not in recipe.widths and not any(v.name in given for v in _tensors(node))
     }
+
+
+def with_wide(recipe: Recipe, wide: Mapping[str, Wide]) -> Recipe:
+    """The recipe with the widths of such nodes, where it has none for them."""
+    weights = {n: w.weights for n, w in wide.items() if w.weights is not None} if recipe.wide_weights else {}
+    return replace(
+        recipe,
+        widths={name: w.width for name, w in wide.items()} | dict(recipe.widths),
+        weight_widths=weights | dict(recipe.weight_widths),
+    )
 
 
 def _tensors(node: Node) -> list[Value]:
@@ -61,29 +97,50 @@ def _is_small(node: Node, largest: int) -> bool:
     return made * SMALL <= largest and sum(v.size for v in read) * READ <= largest
 
 
-def _squares(graph: Graph) -> Collection[Node]:
+def _squares(graph: Graph) -> Iterable[Node]:
     """Roots of squares and logarithms, with all that is between: sums, means and constant factors."""
     found: dict[Node, None] = {}
     for node in graph.nodes:
         if node.op in ROOTS or node.op == LOGARITHM:
-            before = _before(node)
+            before = _before([node], _is_between, _is_square)
             if node.op == LOGARITHM or any(_is_square(n) for n in before):
                 found |= dict.fromkeys(n for n in (node, *before) if _computes(n))
     return found
 
 
-def _before(node: Node) -> list[Node]:
-    """What a root is taken of, back to squares and to what is no sum."""
+def _spectra(graph: Graph) -> dict[Node, Wide]:
+    """From the filters of a spectrum to the logarithm of its squares, and all filters before those."""
+    logs = [n for n in graph.nodes if n.op == LOGARITHM]
+    power = [n for n in logs if any(map(_is_square, _before([n], _is_linear, _is_square)))]
+    below = _before(power, _is_linear, _is_square)
+    squares = [n for n in below if _is_square(n)]
+    above = _before(squares, _is_linear, _is_layer)
+    filters = [n for n in above if _is_layer(n)]
+    real = [n for n in (*power, *below, *above) if not _is_layer(n) or n in below]
+    before = _before(filters, _is_linear, lambda _: False)
+    return dict.fromkeys((*filters, *before), FILTER) | dict.fromkeys(real, DECIBELS)
+
+
+def _before(nodes: Iterable[Node], among: Test, until: Test) -> list[Node]:
+    """Nodes of a kind that others read from, and those that these read from, back to nodes of another."""
     found: dict[Node, None] = {}
-    waiting = [v for _, v, _ in operands(node)]
+    waiting = [v for node in nodes for _, v, _ in operands(node)]
     while waiting:
         above = waiting.pop().producer
-        if above is None or above in found or not _is_between(above):
+        if above is None or above in found or not among(above):
             continue
         found[above] = None
-        if not _is_square(above):
+        if not until(above):
             waiting += [v for _, v, _ in operands(above)]
     return list(found)
+
+
+def _is_layer(node: Node) -> bool:
+    return any(is_weight(v, o) and o.channel_axis is not None for _, v, o in operands(node))
+
+
+def _is_linear(node: Node) -> bool:
+    return _is_layer(node) or _is_between(node)
 
 
 def _is_between(node: Node) -> bool:
