@@ -39,7 +39,7 @@ from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
-from openqnn.quant.recipe import ACT_WIDTHS, FLOAT, Recipe
+from openqnn.quant.recipe import FLOAT, Recipe
 from openqnn.quant.wide import Wide, wide_nodes, with_wide
 
 HTP = "htp"
@@ -260,14 +260,9 @@ def read_given(graph: Graph, path: str | os.PathLike[str]) -> dict[str, Given]:
 
 
 def recipe_of(recipe: Recipe | None, choices: Mapping[str, Any]) -> Recipe:
-    """The recipe with some fields changed; a name that is none of them is an error.
-
-    Whoever says that activations have 8 bits means all of them, and so it is with weights.
-    """
-    meant = {"wide": False} if choices.get("act_bw") == min(ACT_WIDTHS) else {}
-    meant |= {"wide_weights": False} if "weight_bw" in choices else {}
+    """The recipe with some fields changed; a name that is none of them is an error."""
     try:
-        return replace(recipe or Recipe(), **meant | dict(choices))
+        return (recipe or Recipe()).told(choices)
     except TypeError as error:
         known = ", ".join(Recipe.__dataclass_fields__)
         wrong = next((name for name in choices if name not in Recipe.__dataclass_fields__), str(error))

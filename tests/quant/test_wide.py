@@ -68,6 +68,14 @@ def test_where_a_width_is_refused_the_next_is_tried() -> None:
     assert FILTER.narrower(16, 16) is None
 
 
+def test_named_widths_are_meant() -> None:
+    assert not Recipe().told({"act_bw": 8}).wide
+    assert Recipe().told({"act_bw": 16}).wide
+    assert Recipe().told({"act_bw": 8, "wide": True}).wide
+    assert not Recipe(wide=False).told({"act_bw": 16}).wide
+    assert [Recipe().told(c).wide_weights for c in ({}, {"weight_bw": 4})] == [True, False]
+
+
 def test_gates_of_channels_are_small() -> None:
     graph = prepared_for(float_graph("ppocr_cls"), Recipe(), "htp")
     found = wide_nodes(graph, Recipe(), {})

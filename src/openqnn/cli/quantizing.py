@@ -104,7 +104,6 @@ def recipe_for(choices: QuantizerChoices, usual: Recipe, float_bw: int, float_bi
     """The recipe that the options ask for; what they do not mention is as usual for the tool."""
     given = {
         "act_bw": choices.act_bw,
-        "wide": None if choices.act_bw is None else False,
         "weight_bw": choices.weight_bw,
         "block_size": choices.block_size,
         "bias_bw": choices.bias_bw,
@@ -123,8 +122,7 @@ def recipe_for(choices: QuantizerChoices, usual: Recipe, float_bw: int, float_bi
     )
     percentile = choices.percentile_calibration_value
     return replace(
-        usual,
-        **{name: value for name, value in given.items() if value is not None},
+        usual.told({name: value for name, value in given.items() if value is not None}),
         act=replace(act, percentile=percentile),
         param=replace(param, percentile=percentile),
         float_bw=float_bw,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from openqnn.errors import UsageError
 
@@ -92,6 +93,12 @@ class Recipe:
             _check_blocks(self.block_size, self.weight_bw)
         if self.steps is not None and self.steps[0] >= self.steps[1]:
             raise UsageError(f"no steps lie between {self.steps[0]:#x} and {self.steps[1]:#x}")
+
+    def told(self, choices: Mapping[str, Any]) -> Recipe:
+        """With some fields changed. Who says 8 bits of activations means all of them; so with weights."""
+        meant = {"wide": False} if choices.get("act_bw") == min(ACT_WIDTHS) else {}
+        meant |= {"wide_weights": False} if "weight_bw" in choices else {}
+        return replace(self, **meant | dict(choices))
 
 
 def _check_blocks(size: int, weight_bw: int) -> None:
