@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +15,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import onnxruntime.capi.onnxruntime_pybind11_state as state
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import BackendError
 from openqnn.ir import Array, Graph, Shape, Value
 from openqnn.ops import schema_of
+from openqnn.ops.body import Body
+from openqnn.runtime.keep_blocked import keep_blocked
 from openqnn.runtime.lowering import Lowered, NumpyStep, lower
 
 OPSET = 21
@@ -35,6 +37,7 @@ FAILURES = (
 # It quantizes float weights between quantized activations by a scheme of its own: other numbers than the
 # graph's.
 _DISABLED = ["WeightBiasQuantization"]
+MOST_WEIGHTS = 256 << 20  # bytes in a graph that is optimised apart, for which they are copied
 EMBED_BELOW = 1024  # bytes; larger constants are handed to ONNX Runtime by reference
 
 
@@ -56,7 +59,10 @@ class CpuExecutable:
         self.lowered = lower(graph, extra)
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
-        self._steps = compile_steps(self.lowered, threads)
+        ready = _is_blocked_well(self.lowered)
+        self._steps = compile_steps(
+            blocked_body(self.lowered) if ready else self.lowered, threads, ready=ready
+        )
         self._single = (
             self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
         )
@@ -146,14 +152,45 @@ def compile_steps(
 
 def optimized(lowered: Lowered) -> onnx.ModelProto:
     """The nodes as ONNX Runtime would run them, for this processor."""
-    made = {o for node in lowered.body.nodes for o in node.output}
-    outputs = [n for n in dict.fromkeys(lowered.outputs.values()) if n in made]
     options = _options(1)
     options.add_session_config_entry("session.disable_prepacking", "1")  # nothing will run here
     with tempfile.TemporaryDirectory() as folder:
         options.optimized_model_filepath = path = str(Path(folder) / "optimized.onnx")
-        _session(lowered, lowered.body.nodes, outputs, options)
+        _session(lowered, lowered.body.nodes, _made(lowered), options)
         return onnx.load(path)
+
+
+def _made(lowered: Lowered) -> list[str]:
+    """The outputs that nodes make: constants are none."""
+    made = {o for node in lowered.body.nodes for o in node.output}
+    return [n for n in dict.fromkeys(lowered.outputs.values()) if n in made]
+
+
+def _is_blocked_well(lowered: Lowered) -> bool:
+    """Whether it pays to keep the blocks of convolutions: in fixed point, where much lies between them."""
+    kinds = {node.op_type for node in lowered.body.nodes}
+    weights = sum(a.nbytes for a in lowered.body.constants.values())
+    return not lowered.steps and kinds >= {"Conv", "QuantizeLinear"} and weights <= MOST_WEIGHTS
+
+
+def blocked_body(lowered: Lowered) -> Lowered:
+    """The same with nodes that are ready to run, and numbers in the order that convolutions have them."""
+    graph = optimized(lowered).graph
+    plain = _model(lowered, lowered.body.nodes, _made(lowered)).proto
+    found = keep_blocked(graph, plain, _block_size())
+    body = Body()
+    body.nodes = found.nodes
+    body.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer} | found.constants
+    return replace(lowered, body=body)
+
+
+@cache
+def _block_size() -> int:
+    """How many channels this processor's convolutions keep together: to so many it fills up a single one."""
+    body = Body()
+    made = body.op("Conv", "in.0", body.const(np.ones((1, 64, 1, 1), np.float32)))
+    small = Lowered(body, {}, {"out": made}, [], {"in.0": (np.dtype(np.float32), (1, 64, 4, 4))})
+    return max(i.dims[0] for i in optimized(small).graph.initializer)
 
 
 def _needed_later(
@@ -171,9 +208,24 @@ def _needed_later(
     return wanted[::-1]
 
 
+@dataclass(frozen=True, slots=True)
+class _Model:
+    proto: onnx.ModelProto
+    inputs: list[str]
+    large: dict[str, Array]  # constants that it only names
+
+
 def _session(
     lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str], options: ort.SessionOptions
 ) -> OnnxStep:
+    model = _model(lowered, nodes, outputs)
+    keep = [ort.OrtValue.ortvalue_from_numpy(a) for a in model.large.values()]
+    if keep:
+        options.add_external_initializers(list(model.large), keep)
+    return OnnxStep(_open(model.proto, options), model.inputs, outputs, [keep, model.large])
+
+
+def _model(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str]) -> _Model:
     made = {o for n in nodes for o in n.output}
     used = dict.fromkeys(i for n in nodes for i in n.input if i and i not in made)
     constants = {n: lowered.body.constants[n] for n in used if n in lowered.body.constants}
@@ -189,11 +241,7 @@ def _session(
     )
     domains = sorted({"com.microsoft", *(n.domain for n in nodes)} - {""})
     opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in domains)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    keep = [ort.OrtValue.ortvalue_from_numpy(a) for a in large.values()]
-    if large:
-        options.add_external_initializers(list(large), keep)
-    return OnnxStep(_open(model, options), inputs, outputs, [keep, large])
+    return _Model(helper.make_model(graph, opset_imports=opsets, ir_version=10), inputs, large)
 
 
 def _open(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.InferenceSession:
