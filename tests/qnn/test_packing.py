@@ -33,3 +33,13 @@ def test_filters_of_a_convolution() -> None:
     source = np.arange(300 * 200 * 9, dtype=np.float32).reshape(300, 200, 3, 3)
     view = source.transpose(2, 3, 1, 0)
     np.testing.assert_array_equal(contiguous(view), view)
+
+
+def test_large_filters() -> None:
+    """Beyond some size, memory is not numpy's."""
+    source = np.arange(500 * 301 * 9, dtype=np.float32).reshape(500, 301, 3, 3)
+    made = contiguous(source.transpose(2, 3, 1, 0))
+    assert made.nbytes > 1 << 22 and made.flags.c_contiguous and made.flags.writeable
+    np.testing.assert_array_equal(made, source.transpose(2, 3, 1, 0))
+    matrix = contiguous(source.reshape(1, 1, 500, -1).transpose(0, 1, 3, 2))
+    np.testing.assert_array_equal(matrix[0, 0], source.reshape(500, -1).T)
