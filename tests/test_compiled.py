@@ -53,6 +53,16 @@ def test_the_soc_is_chosen(tmp_path: Path) -> None:
     assert (tmp_path / "m.onnx").stat().st_size > 50_000
 
 
+@needs_htp
+def test_a_context_can_be_saved_more_than_once(tmp_path: Path) -> None:
+    made = openqnn.compile(converted("mnist_conv"))
+    made.save(tmp_path / "a.bin")
+    made.save(tmp_path / "b.bin")
+    made.save(tmp_path / "c.onnx")
+    assert (tmp_path / "a.bin").read_bytes() == (tmp_path / "b.bin").read_bytes() == made.blob.tobytes()
+    assert made.blob.tobytes() in (tmp_path / "c.onnx").read_bytes()
+
+
 FORKED = """
 import sys, warnings
 import openqnn

@@ -5,29 +5,31 @@ The jobs run where a crash of a library does no harm, see `openqnn.runtime.guard
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from openqnn.emit import lower
 from openqnn.emit.epcontext import write_epcontext
 from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import InputError, ModelError, UsageError
-from openqnn.formats.files import replacing, replacing_path
+from openqnn.formats.files import Parked, replacing_path
 from openqnn.ir import Graph, Port
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
 from openqnn.qnn.dlc import read_dlc
+from openqnn.qnn.draft import Draft
 from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions, GraphOptions
-from openqnn.qnn.packing import contiguous
 from openqnn.qnn.profile import Level
 from openqnn.qnn.remote import describe_context, run_context
 from openqnn.qnn.soc import find_soc
@@ -48,6 +50,7 @@ from openqnn.runtime.vendor import (
 )
 
 HTP_LIBRARY = "libQnnHtp"
+_STACK = 64 << 20  # bytes: a library recurses through graphs, in a thread with no less than a process has
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,34 +201,40 @@ def compile_job(
 ) -> Compiled:
     """Compile a source into one context and write it to a file ("" writes none).
 
-    The library gets ready in a thread while the graphs are. Nothing is freed at the end: the process that
-    this runs in is done with its answer.
+    The library has a thread of its own, where it gets ready while the graphs do. Nothing is freed at the end:
+    the process that this runs in is done with its answer.
     """
-    with ThreadPoolExecutor(1) as aside:
-        opening = aside.submit(open_backend, target, reporter.step, warm=True)
-        nets = [_packed(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
-        backend = opening.result()
-    model = VendorModel(target, nets, meter=profiling.meter(), progress=reporter.step, backend=backend)
     blob = info = None
-    if file:
-        with replacing_path(file) as temporary:
-            blob = model.save(temporary)
-            info = context_info(blob, system_beside(target.library))
-            check_taken(info, _asked(target, [net.name for net in nets]), target.device, target.context)
+    with _thread_of_library() as aside:
+        opening = aside.submit(open_backend, target, reporter.step, warm=True)
+        drafts = [Draft(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
+        making = aside.submit(_composed, opening, target, drafts, profiling.meter(), reporter)
+        for draft in drafts:
+            draft.fill()
+        system = system_beside(target.library) if file else None
+        model = making.result()
+        if system is not None:
+            with replacing_path(file) as temporary:
+                blob = aside.submit(model.save, temporary).result()
+                info = context_info(blob, system)
+                check_taken(info, _asked(target, list(model.graphs)), target.device, target.context)
     if model.meter.active and folder:
         write_profile(model, Path(folder), "qnn-context-binary-generator")
     size = 0 if blob is None else int(blob.nbytes)
-    reporter.hold(model, nets, blob)
-    return Compiled(tuple(model.graphs), size, dict(backend.api.seconds), info)
+    reporter.hold(model, blob)
+    return Compiled(tuple(model.graphs), size, dict(model.backend.api.seconds), info)
 
 
-def _packed(net: Net) -> Net:
-    """The net with its weights in the order that the library reads."""
-    tensors = {
-        name: tensor if tensor.data is None else replace(tensor, data=contiguous(tensor.data))
-        for name, tensor in net.tensors.items()
-    }
-    return replace(net, tensors=tensors)
+def _thread_of_library() -> ThreadPoolExecutor:
+    """One thread for all that a library does: each one that enters it costs megabytes of its own memory."""
+    threading.stack_size(_STACK)
+    return ThreadPoolExecutor(1)
+
+
+def _composed(
+    opening: Future[Backend], target: Target, drafts: Sequence[Draft], meter: Meter, reporter: Reporter
+) -> VendorModel:
+    return VendorModel(target, drafts, meter=meter, progress=reporter.step, backend=opening.result())
 
 
 def for_child(source: Source, library: str) -> Source:
@@ -289,7 +298,7 @@ def resolved(library: str) -> str:
 class CompiledContext:
     """Graphs as a library compiled them. `save` writes a context binary, or an EPContext model for .onnx."""
 
-    blob: Array
+    file: Parked
     info: ContextInfo
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """The time that the library took, by its functions."""
@@ -298,13 +307,17 @@ class CompiledContext:
     def graphs(self) -> tuple[str, ...]:
         return tuple(graph.name for graph in self.info.graphs)
 
+    @property
+    def blob(self) -> Array:
+        """The context binary, read anew each time."""
+        return np.frombuffer(self.file.read(), np.uint8)
+
     def save(self, path: str | PathLike[str]) -> None:
         """The file appears whole or not at all."""
         if Path(path).suffix == ".onnx":
             write_epcontext(path, self.blob, self.info)
-            return
-        with replacing(path) as file:
-            file.write(self.blob.data)
+        else:
+            self.file.put(path)
 
 
 def compile_graphs(
@@ -315,12 +328,10 @@ def compile_graphs(
     if soc is not None and not is_htp(path):
         raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(path).name}")
     target = Target(path, DeviceOptions(find_soc(soc).model) if is_htp(path) else None)
-    with TemporaryDirectory(prefix="openqnn-") as folder:
-        file = str(Path(folder, "context.bin"))
-        made = compile_source(Source(tuple(graphs)), target, file=file, timeout=timeout)
-        assert made.info is not None
-        # Mapped memory outlives the name of the file.
-        return CompiledContext(read_binary(file), made.info, made.seconds)
+    file = Parked("context.bin")
+    made = compile_source(Source(tuple(graphs)), target, file=str(file.path), timeout=timeout)
+    assert made.info is not None
+    return CompiledContext(file, made.info, made.seconds)
 
 
 class ContextExecutable:

@@ -13,6 +13,7 @@ from openqnn.errors import BackendError, ModelError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.binding import Slot
+from openqnn.qnn.draft import Draft
 from openqnn.qnn.graph import Composer, Graph, graph_records
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net
@@ -84,6 +85,7 @@ class Context:
         validate: bool = True,
         options: GraphOptions | None = None,
         extra: Sequence[Any] = (),
+        draft: Draft | None = None,
     ) -> Graph:
         """Add a graph; `extra` are configuration structs for other backends than HTP.
 
@@ -93,7 +95,7 @@ class Context:
             raise UsageError(f"the context has a graph '{net.name}' already")
         records = graph_records(self._backend, net, options)
         configs = self._arena.config_list([*self._arena.htp_configs(records), *extra])
-        composer = Composer(self._backend, self.handle, net, configs, self._arena)
+        composer = Composer(self._backend, self.handle, net, configs, self._arena, draft)
         self.graphs[net.name] = graph = composer.compose(validate=validate)
         return graph
 

@@ -10,6 +10,7 @@ from openqnn.errors import BackendError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.binding import Binding, Slot
+from openqnn.qnn.draft import Draft
 from openqnn.qnn.marshal import Arena, scalar
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor
 from openqnn.qnn.options import GraphOptions
@@ -59,10 +60,22 @@ class Graph:
 
 
 class Composer:
-    """Builds a graph from records; the arena keeps what the library may still read."""
+    """Builds a graph from records; the arena keeps what the library may still read.
 
-    def __init__(self, backend: Backend, context: c.c_void_p, net: Net, configs: Any, arena: Arena) -> None:
+    A draft has the structs of the tensors, or will have them.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        context: c.c_void_p,
+        net: Net,
+        configs: Any,
+        arena: Arena,
+        draft: Draft | None = None,
+    ) -> None:
         self._backend, self._api, self._net, self._arena = backend, backend.api, net, arena
+        self._draft = arena.keep(draft)
         self._tensors: dict[str, abi.Tensor] = {}
         self.handle = c.c_void_p()
         backend.progress(f"create graph '{net.name}'")
@@ -126,15 +139,17 @@ class Composer:
         # Parameters of different nodes may carry one name ("stride"); a graph takes each name once.
         taken = not value.name or value.name in self._tensors or value.name in self._net.tensors
         unique = f"{node.name}_{name}" if taken else value.name
-        struct = self._create(self._arena.tensor(value, unique), f"{node}, parameter {name}")
-        self._tensors[unique] = struct
+        draft = self._draft
+        struct = draft.param(node, name, unique) if draft else self._arena.tensor(value, unique)
+        self._tensors[unique] = self._create(struct, f"{node}, parameter {name}")
         return struct
 
     def _named(self, name: str, user: str) -> abi.Tensor:
         if name not in self._tensors:
             if name not in self._net.tensors:
                 raise BackendError(f"{user}: graph '{self._net.name}' has no tensor '{name}'")
-            struct = self._arena.tensor(self._net.tensors[name])
+            draft = self._draft
+            struct = draft.tensor(name) if draft else self._arena.tensor(self._net.tensors[name])
             self._tensors[name] = self._create(struct, f"{user}, tensor '{name}'")
         return self._tensors[name]
 

@@ -22,6 +22,7 @@ from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend, Progress
 from openqnn.qnn.binding import Slot
 from openqnn.qnn.context import Context
+from openqnn.qnn.draft import Draft
 from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net, TensorKind
@@ -85,13 +86,13 @@ def now() -> int:
 class VendorModel:
     """A backend, one context on it, and the graphs in the context, ready to run. A context manager.
 
-    `backend` is one that was opened before.
+    `backend` is one that was opened before; a draft stands for its net and has part of the work done.
     """
 
     def __init__(
         self,
         target: Target,
-        nets: Sequence[Net] = (),
+        nets: Sequence[Net | Draft] = (),
         binary: str | PathLike[str] = "",
         *,
         meter: Meter | None = None,
@@ -133,14 +134,16 @@ class VendorModel:
             file.truncate(blob.nbytes)
             return blob
 
-    def _compose(self, target: Target, nets: Sequence[Net]) -> Context:
+    def _compose(self, target: Target, given: Sequence[Net | Draft]) -> Context:
         context = self._handles.enter_context(Context(self.backend, target.context))
+        drafts = {item.net.name: item for item in given if isinstance(item, Draft)}
+        nets = [item.net if isinstance(item, Draft) else item for item in given]
         known = [net.name for net in nets]
         for name in target.graphs:
             if name and name not in known:
                 raise ModelError(f"the configuration is for graph '{name}'; the graphs are {known}")
         for net in nets:
-            graph = context.compose(net, options=target.options_of(net.name))
+            graph = context.compose(net, options=target.options_of(net.name), draft=drafts.get(net.name))
             self.meter.call(self.backend, Method.FINALIZE, net.name, graph.finalize)
         return context
 
