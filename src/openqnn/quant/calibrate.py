@@ -21,11 +21,13 @@ import numpy as np
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
 from openqnn.quant.observers import Observer, Seen, Statistics, Watch
+from openqnn.quant.panel import Panel
 from openqnn.runtime.arrays import accepted
 from openqnn.runtime.tapped import Runner, TappedGraph
 
 Progress = Callable[[int, int | None], None]  # samples done, and of how many where that is known
 SHOWN = 16 << 20  # bytes of values that a thread may hold for looking at
+HELD, MOST_HELD = 16 << 20, 1 << 15  # bytes that a thread may put aside, and numbers of one tensor
 TOGETHER = 180 << 20  # bytes that all threads may take beyond what plain inference takes
 USUAL = 32  # samples, where nobody says how many there are
 MOST_NAMED = 5
@@ -75,7 +77,8 @@ class _Calibration:
     ) -> None:
         self._graph = graph
         use = threads or cores()
-        self._workers = _workers(graph, use)
+        histograms = any(Watch.HISTOGRAM in watch for watch in wanted.values())
+        self._workers = _workers(graph, use, 2 * SHOWN + HELD * histograms)
         loose = [name for name, watch in wanted.items() if Watch.CHANNELS not in watch]
         self._tapped = TappedGraph(
             graph, values, threads=use // self._workers, limit=SHOWN, loose=loose, runs=runs
@@ -85,9 +88,10 @@ class _Calibration:
             name: Observer(wanted[name], types[tap.name][1], _channel_axis(tap.perm))
             for name, tap in self._tapped.taps.items()
         }
-        self._runners: SimpleQueue[Runner] = SimpleQueue()
-        for _ in range(self._workers):
-            self._runners.put(Runner(self._tapped))
+        self._free: SimpleQueue[_Worker] = SimpleQueue()
+        self._all = [_Worker(self._tapped, self._observers) for _ in range(self._workers)]
+        for worker in self._all:
+            self._free.put(worker)
         self._pool = ThreadPoolExecutor(self._workers, "calibrate")
         self._stop = Event()
 
@@ -125,23 +129,43 @@ class _Calibration:
 
     def _one(self, turn: int, arrays: Mapping[str, Array]) -> dict[str, Seen]:
         """One inference, in a thread."""
-        seen: dict[str, Seen] = {}
-
-        def look(name: str, array: Array) -> None:
-            if self._stop.is_set():
-                raise _Stopped
-            seen[name] = self._observers[name].look(array, turn)
-
-        runner = self._runners.get()
+        worker = self._free.get()
         try:
-            with np.errstate(all="ignore"):
-                runner.run(arrays, look)
+            return worker.run(turn, arrays, self._stop)
         finally:
-            self._runners.put(runner)
-        return seen
+            self._free.put(worker)
 
     def statistics(self) -> dict[str, Statistics]:
+        for worker in self._all:
+            worker.hand_over()
         return {name: observer.statistics() for name, observer in self._observers.items()}
+
+
+class _Worker:
+    """What a thread runs samples with, and what it has seen of them."""
+
+    def __init__(self, tapped: TappedGraph, observers: Mapping[str, Observer]) -> None:
+        self._runner = Runner(tapped)
+        room = min(MOST_HELD, HELD // (4 * max(1, len(observers))))
+        self._panels = [Panel(self._runner.buffer, arrays, observers, room) for arrays in self._runner.shown]
+
+    def run(self, turn: int, arrays: Mapping[str, Array], stop: Event) -> dict[str, Seen]:
+        """One inference. Returns what has to be added in the order of the samples."""
+        seen: dict[str, Seen] = {}
+
+        def look(place: int) -> None:
+            if stop.is_set():
+                raise _Stopped
+            seen.update(self._panels[place].look(turn))
+
+        with np.errstate(all="ignore"):
+            self._runner.run(arrays, look)
+        return seen
+
+    def hand_over(self) -> None:
+        with np.errstate(all="ignore"):
+            for panel in self._panels:
+                panel.hand_over()
 
 
 def batches(graph: Graph, sample: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -181,10 +205,10 @@ def _of_constant(value: Value, watch: Watch) -> Statistics:
     return observer.statistics()
 
 
-def _workers(graph: Graph, use: int) -> int:
+def _workers(graph: Graph, use: int, each: int) -> int:
     """How many samples may run at once: each takes the memory of an inference and of what is looked at."""
     inference = _peak(graph)
-    return max(1, min(use, (TOGETHER + inference) // (inference + 2 * SHOWN)))
+    return max(1, min(use, (TOGETHER + inference) // (inference + each)))
 
 
 def _peak(graph: Graph) -> int:

@@ -7,6 +7,7 @@ as wide as a power of two and start at zero, so that widening them only adds nei
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from math import floor, frexp, gcd, inf, isfinite, prod
@@ -89,23 +90,25 @@ class Bins:
         self.zeros = 0
         self._lock = threading.Lock()
 
-    def add(self, values: Array, low: float, high: float, weight: int) -> None:
-        """Counts float32 numbers between `low` and `high`; each stands for `weight` numbers. Any thread may.
+    def add(self, values: Array, ends: Sequence[float], weight: int, scratch: Array | None = None) -> None:
+        """Counts float32 numbers of one or more samples; each stands for `weight` numbers. Any thread may.
 
-        Where not all numbers are given, the two extremes count once each: a sample seldom meets them.
+        `ends` are the least and the largest number of each sample. Where not all numbers are given they count
+        once each: the others seldom meet them. `scratch` is as long as the numbers, or these themselves.
         """
+        low, high = min(ends), max(ends)
         exponent = max(frexp(max(-low, high) / BINS)[1], self.exponent)
         first, last = _place(low, exponent), _place(high, exponent)
         # Scaling by a power of two is exact, and so is the floor: the same number always meets the same bin.
-        scaled = values * np.float32(2.0**-exponent)
-        places = np.floor(scaled).astype(np.int16)  # several times as fast as a cast to 64 bits
+        scaled = np.multiply(values, np.float32(2.0**-exponent), out=scratch)
+        zeros = weight * int(np.count_nonzero(scaled == 0)) if first <= 0 <= last else 0
+        places = np.floor(scaled, out=scaled).astype(np.int16)  # several times as fast as a cast to 64 bits
         places -= first
         found = np.bincount(places, minlength=last - first + 1)
-        zeros = weight * int(np.count_nonzero(scaled == 0)) if first <= 0 <= last and found[-first] else 0
         if weight > 1:
             found *= weight
-            found[0] += 1
-            found[-1] += 1
+            for end in ends:
+                found[_place(end, exponent) - first] += 1
         with self._lock:  # another thread may have widened the bins meanwhile
             if exponent > self.exponent:
                 self.counts = _widened(self.counts, exponent - self.exponent)
@@ -136,12 +139,15 @@ class Observer:
 
     def __init__(self, watch: Watch, shape: tuple[int, ...], axis: int | None = None) -> None:
         """`shape` is that of the arrays to come, `axis` the one of their channels (None: the last)."""
-        self._size = prod(shape)
-        self._bins = Bins() if Watch.HISTOGRAM in watch else None
+        self.bins = Bins() if Watch.HISTOGRAM in watch else None
+        self.step = _step(prod(shape))  # every how many-th number goes into the bins
         self._view = _channel_view(shape, axis) if Watch.CHANNELS in watch else None
-        self._step = _step(self._size)
         self._low, self._high, self._count, self._nans = inf, -inf, 0, 0
         self._channels: tuple[Array, Array, Array, Array] | None = None
+
+    @property
+    def by_channel(self) -> bool:
+        return self._view is not None
 
     def look(self, array: Array, turn: int) -> Seen:
         """What sample number `turn` says; the histogram takes its share at once."""
@@ -154,17 +160,17 @@ class Observer:
             finite = flat[np.isfinite(flat)]
             nans = flat.size - finite.size
             low, high = float(finite.min(initial=inf)), float(finite.max(initial=-inf))
-        if self._bins is not None and nans < flat.size:
+        if self.bins is not None and nans < flat.size:
             self._bin(flat, turn, low, high, bool(nans))
         channels = None if self._view is None else _by_channel(flat.reshape(self._view), bool(nans))
         return Seen(low, high, flat.size - nans, nans, channels)
 
     def _bin(self, flat: Array, turn: int, low: float, high: float, mixed: bool) -> None:
-        picked = flat[turn % self._step :: self._step]
+        picked = flat[turn % self.step :: self.step]
         if mixed:
             picked = picked[np.isfinite(picked)]
-        assert self._bins is not None
-        self._bins.add(picked, low, high, self._step)
+        assert self.bins is not None
+        self.bins.add(picked, [low, high], self.step)
 
     def add(self, seen: Seen) -> None:
         self._low, self._high = min(self._low, seen.low), max(self._high, seen.high)
@@ -185,8 +191,8 @@ class Observer:
         """A tensor without a single finite number has the range of nothing, 0 to 0."""
         low, high = (self._low, self._high) if self._count else (0.0, 0.0)
         found = Statistics(low, high, self._count, self._nans)
-        if self._bins is not None:
-            found.histogram = self._bins.histogram(low, high)
+        if self.bins is not None:
+            found.histogram = self.bins.histogram(low, high)
         if self._channels is not None:
             least, most, total, count = self._channels
             empty = count == 0

@@ -25,7 +25,7 @@ from openqnn.runtime.cpu import FAILURES, OnnxStep, compile_steps, failed, run_n
 from openqnn.runtime.lowering import Lowered, Lowering, NumpyStep
 
 ALIGNMENT = 64  # bytes
-Look = Callable[[str, Array], None]
+Look = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,16 @@ class Runner:
 
     def __init__(self, graph: TappedGraph) -> None:
         self._graph = graph
-        self._buffer = np.empty(graph.size, np.uint8)
+        self.buffer = np.empty(graph.size, np.uint8)
         self._known: dict[str, Array] = dict(graph.lowered.body.constants)
         self._known |= {name: self._view(name, start) for name, start in graph.offsets.items()}
+        # what can be read before the first step and after each; every run overwrites the arrays
+        self.shown = [{value: self._known[name] for value, name in place} for place in graph.shown]
         self._bound = [self._bind(s) if isinstance(s, OnnxStep) else None for s in graph.steps]
 
     def _view(self, name: str, start: int) -> Array:
         dtype, shape = self._graph.lowered.types[name]
-        return self._buffer[start : start + _nbytes(self._graph.lowered, name)].view(dtype).reshape(shape)
+        return self.buffer[start : start + _nbytes(self._graph.lowered, name)].view(dtype).reshape(shape)
 
     def _bind(self, step: OnnxStep) -> ort.IOBinding:
         binding = step.session.io_binding()
@@ -110,10 +112,10 @@ class Runner:
         return binding
 
     def run(self, arrays: Mapping[str, Array], look: Look) -> None:
-        """One inference. `look` sees each tapped value once; the array is overwritten afterwards."""
+        """One inference. `look` is told each place in turn: what is shown there can be read until it ends."""
         for value, name in self._graph.feeds.items():
             np.copyto(self._known[name], arrays[value])
-        self._show(0, look)
+        look(0)
         for i, (step, bound) in enumerate(zip(self._graph.steps, self._bound, strict=True), 1):
             if bound is None:
                 assert isinstance(step, NumpyStep)
@@ -122,11 +124,7 @@ class Runner:
             else:
                 assert isinstance(step, OnnxStep)
                 _run(step, bound)
-            self._show(i, look)
-
-    def _show(self, place: int, look: Look) -> None:
-        for value, name in self._graph.shown[place]:
-            look(value, self._known[name])
+            look(i)
 
 
 def _run(step: OnnxStep, binding: ort.IOBinding) -> None:
