@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import openqnn
+from openqnn.analysis.quant_report import quant_report
 from openqnn.ir import Array, DType, Encoding, Given, Graph
 from openqnn.quant.recipe import FLOAT, Recipe
-from openqnn.quant.wide import DECIBELS, FILTER, SMALL_NODE, SQUARE, wide_nodes
+from openqnn.quant.wide import DECIBELS, FILTER, MIXED, SMALL_NODE, SQUARE, wide_nodes
 from openqnn.quantization import prepared_for, quantize
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
@@ -46,7 +51,7 @@ def test_a_spectrum_in_decibels() -> None:
     graph, data = float_graph("basic_pitch_onnx"), data_set("basic_pitch_onnx")
     found = wide_nodes(prepared_for(graph, Recipe(), "htp"), Recipe(), {})
     wide, narrow, named = (
-        quantize(graph, data.calibration, algorithms=(), **choices)
+        quantize(graph, data.calibration[:8], algorithms=(), **choices)
         for choices in ({}, {"wide": False}, {"weight_bw": 8})
     )
     nodes = {n.name: n for n in wide.nodes}
@@ -66,6 +71,43 @@ def test_where_a_width_is_refused_the_next_is_tried() -> None:
     assert [DECIBELS.narrower(w, 8) for w in (FLOAT, 16, 8)] == [16, 8, None]
     assert [FILTER.narrower(w, 8) for w in (16, 8, FLOAT)] == [8, None, None]
     assert FILTER.narrower(16, 16) is None
+
+
+def head(path: Path, computed: bool = False) -> Graph:
+    """The end of a detector: boxes in pixels and scores as one tensor; `computed` goes on with that."""
+    nodes = [
+        helper.make_node("Mul", ["x", "size"], ["boxes"]),
+        helper.make_node("Sigmoid", ["x"], ["scores"]),
+        helper.make_node("Concat", ["boxes", "scores"], ["joined"], axis=1),
+        helper.make_node("Tanh" if computed else "Identity", ["joined"], ["both"]),
+    ]
+    ports = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, 64]) for n, c in (("x", 2), ("both", 4))
+    ]
+    size = numpy_helper.from_array(np.full((1, 2, 1), 320, np.float32), "size")
+    onnx.save(helper.make_model(helper.make_graph(nodes, "head", ports[:1], ports[1:], [size])), path)
+    return openqnn.convert(path)
+
+
+def test_scores_beside_boxes(tmp_path: Path) -> None:
+    graph = head(tmp_path / "head.onnx")
+    data = [{"x": np.random.default_rng(i).random((1, 2, 64), np.float32) - 0.5} for i in range(6)]
+    wide, narrow = (quantize(graph, data[:4], wide=w, algorithms=()) for w in (True, False))
+    assert list(wide_nodes(prepared_for(graph, Recipe(), "htp"), Recipe(), {}).values()) == [MIXED]
+    errors: list[float] = []
+    for fixed in (wide, narrow):
+        with openqnn.Session(graph) as real, openqnn.Session(fixed) as other:
+            pairs = [(real.run(d)["both"][:, 2:], other.run(d)["both"][:, 2:]) for d in data[4:]]
+        errors.append(max(float(np.abs(a - b).max()) for a, b in pairs))
+    assert errors[0] < 0.01 and errors[1] > 0.1
+    (scores,) = [t for t in quant_report(graph, narrow, data).worst if t.op == "Sigmoid"]
+    assert scores.advice.startswith("it has the range of 'both'")
+    assert not any("range of" in t.advice for t in quant_report(graph, wide, data).worst)
+
+
+def test_what_computes_behind_a_join_has_one_width(tmp_path: Path) -> None:
+    graph = prepared_for(head(tmp_path / "head.onnx", computed=True), Recipe(), "htp")
+    assert not wide_nodes(graph, Recipe(), {})
 
 
 def test_named_widths_are_meant() -> None:

@@ -19,6 +19,7 @@ WORST = 10
 GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern
 MUCH_CLIPPED = 1e-3  # of the values
 NARROW = 8  # bits
+MUCH_UNUSED = 0.25  # of the range: two bits of eight
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +94,42 @@ def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
         value.name, value.producer.op if value.producer else "input", value.dtype.label,
         value.encoding.bitwidth, graph.provenance.get(value.name, ""), low, high, noise.low, noise.high,
         clipped, noise.own_sqnr, noise.sqnr, tuple(int(c) for c in noise.counts),
-        advice=_advice(value.encoding, noise, clipped),
+        advice=_advice(value, value.encoding, noise, clipped),
     )  # fmt: skip
 
 
-def _advice(found: Encoding, noise: Noise, clipped: float) -> str:
+def _advice(value: Value, found: Encoding, noise: Noise, clipped: float) -> str:
     if noise.own_sqnr >= GOOD_SQNR:
         return "" if noise.sqnr >= GOOD_SQNR else "noise of the tensors before it: 16 bits there, or adaround"
     if clipped > MUCH_CLIPPED:
         return "values beyond the range: more calibration data, or min-max calibration"
     if found.bitwidth > NARROW:
         return ""
+    joined = _joined(value)
+    if joined is not None and _used(value, found, noise) < MUCH_UNUSED:
+        return f"it has the range of '{joined.out.name}', which joins it with larger values: 16 bits for that"
     if _has_tails(noise):
         return "few values need most of the range: enhanced or percentile calibration, or 16 bits"
     return "the range is too wide for 8 bits: 16 bits for this node"
+
+
+def _joined(value: Value) -> Node | None:
+    """The node that puts a tensor and others of the same range together."""
+    for user in value.users:
+        if not schema_of(user).hands_on(user) or user.out.encoding != value.encoding:
+            continue
+        found = (
+            user if sum(v is not None and not v.is_constant for v in user.inputs) > 1 else _joined(user.out)
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _used(value: Value, found: Encoding, noise: Noise) -> float:
+    """How much of the range of a tensor its values need."""
+    low, high = limits(found, value.dtype.signed)
+    return (max(noise.high, 0.0) - min(noise.low, 0.0)) / (high - low)
 
 
 def _has_tails(noise: Noise) -> bool:

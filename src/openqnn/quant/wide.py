@@ -5,6 +5,7 @@ classifier, are a fraction of a percent of a network's work, and what they lose 
 square of a number of 8 bits has 16: between a square and the root of it, and before a logarithm, 8 bits leave
 nothing of small numbers. And 16 leave nothing of a spectrum in decibels, where the quietest tone counts as
 much as the loudest: from the filters of it to the logarithm numbers are floating, and the filters have 16.
+An output that joins scores with boxes leaves nothing of the scores where it has steps of a pixel.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Wide:
 
 SMALL_NODE = Wide(WIDTH, "16 bits: small")
 SQUARE = Wide(WIDTH, "16 bits: squares, roots and logarithms")
+MIXED = Wide(WIDTH, "16 bits: an output that joins small and large values")
 DECIBELS = Wide(FLOAT, "floating point: a spectrum before its logarithm")
 FILTER = Wide(WIDTH, "16 bits: filters of a spectrum", weights=WIDTH)
 
@@ -58,7 +60,8 @@ def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict
         return {}
     found = _spectra(graph)
     if recipe.act_bw < WIDTH:
-        found = dict.fromkeys(_squares(graph), SQUARE) | dict.fromkeys(_small(graph), SMALL_NODE) | found
+        rules = (MIXED, _mixed(graph)), (SQUARE, _squares(graph)), (SMALL_NODE, _small(graph))
+        found = {node: wide for wide, nodes in rules for node in nodes} | found
     return {
         node.name: wide
         for node, wide in found.items()
@@ -95,6 +98,25 @@ def _is_small(node: Node, largest: int) -> bool:
     read = [v for _, v, _ in operands(node) if not v.is_constant]
     made = sum(v.size for v in node.outputs)
     return made * SMALL <= largest and sum(v.size for v in read) * READ <= largest
+
+
+def _mixed(graph: Graph) -> Iterable[Node]:
+    """What joins values of a known range, such as scores, with others, such as boxes, to a graph output."""
+    joins = [n for n in graph.nodes if len(carries(n)) > 1 and _ends(graph, n)]
+    return [n for n in joins if len({_is_bounded(v) for v in carries(n)}) == 2]
+
+
+def _ends(graph: Graph, node: Node) -> bool:
+    """Whether nothing computes with what a node makes."""
+    return all(carries(user) and _ends(graph, user) for v in node.outputs for user in v.users)
+
+
+def _is_bounded(value: Value) -> bool:
+    node = value.producer
+    if node is None:
+        return False
+    moved, schema = carries(node), schema_of(node)
+    return all(map(_is_bounded, moved)) if moved else schema.output_range is not None and not schema.clips
 
 
 def _squares(graph: Graph) -> Iterable[Node]:
