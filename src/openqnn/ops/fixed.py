@@ -29,6 +29,8 @@ SIGNED_8 = 128, 127
 def centred(b: Body, x: str, value: Value, step: float = 1.0) -> str:
     """Stored integers less their zero point, times a number, as float32."""
     assert value.encoding is not None
+    if step == 1.0 and not value.encoding.offset[0]:
+        return b.cast(x, np.float32)  # in half the time
     zero = b.const(-value.encoding.offset[0], value.dtype.numpy)
     return b.op("DequantizeLinear", x, b.const(step, np.float32), zero)
 

@@ -72,9 +72,9 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     extra = np.maximum(np.frexp(slope)[1] - STEEPEST, 0)  # bits that are too many: the sum has them instead
     slope = np.floor(np.ldexp(slope, -extra)) / (1 << SLOPE)
     finer = _wrapped(b, _floor(b, found, kept - extra, out), found, shift - extra) if extra.any() else v
-    line = b.op("Floor", affine(b, finer, slope, slope / 2 + nearest(whole / 2), found))
+    line = b.op("Relu", affine(b, finer, slope, slope / 2 + nearest(whole / 2), found))
     most = b.const(along(nearest(whole), found.axis, out.rank).astype(np.float32))
-    factor = b.op("Relu", b.op("Min", line, most))
+    factor = b.op("Min", b.op("Floor", line), most)
     both = b.op("Mul", b.op("Add", v, b.const(0.5, np.float32)), factor)
     return rounded(b, both, out, 1 << FRACTION)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from openqnn.ir import Node, Value
+from openqnn.ir import Array, Node, Value
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import (
     Compute,
@@ -22,6 +22,7 @@ from openqnn.ops.fixed import (
     short,
     single,
 )
+from openqnn.ops.fixed_tables import BYTES, by_line
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
 CONSTANT = 256  # what is added to it is a multiple of that
@@ -43,6 +44,13 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     factors = [nearest(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
     constant = CONSTANT * np.ceil((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT - 0.5)
+
+    def stored(one: Array, other: Array) -> Array:
+        return np.floor(np.ldexp(factors[0] * one + factors[1] * other + constant, -bits))
+
+    found = _of_one(b, x, stored)
+    if found is not None:
+        return found
     terms = [_times(b, name, float(np.ldexp(f, -bits))) for name, f in zip(x, factors, strict=False)]
     # Half a unit less a half: rounding to the nearest then rounds down, and never meets a tie.
     shift = b.const(np.ldexp(constant + 0.5, -bits) - 0.5, np.float32)
@@ -67,12 +75,27 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     moved = factor / unit * MIDDLE * nearest(twice / MIDDLE)
     lost = (WORD * nearest(moved / WORD) - moved) * unit
     more = np.asarray(lost + 0.5 - offset_of(n.out))
+    first, second, _ = (offset_of(v) for v in values)
+    found = _of_one(b, x, lambda one, other: np.floor(factor * (one + first) * (other + second) + more))
+    if found is not None:
+        return found
     shift = float_shift(factor, more, n.out)
     one = 1.0 if shift is None else float(factor)
     both = b.op("Mul", centred(b, x[0], n.x(0), one), centred(b, x[1], n.x(1)))
     if shift is None:
         return floored(b, both, factor, more, n.out, 0)
     return rounded(b, b.op("Add", both, b.const(shift)), n.out)
+
+
+def _of_one(b: Body, x: Sequence[str], rule: Callable[[Array, Array], Array]) -> str | None:
+    """Where one operand is a single number: the rule as a function of the other."""
+    known = [b.constants.get(name) for name in x[:2]]
+    every = np.arange(BYTES, dtype=np.float64)
+    first, second = (every if k is None else k.astype(np.float64).reshape(-1) for k in known)
+    if first.size + second.size != BYTES + 1:
+        return None
+    table = np.clip(rule(first, second), 0, BYTES - 1).astype(np.int64)
+    return by_line(b, x[0] if known[0] is None else x[1], table)
 
 
 def _times(b: Body, x: str, factor: float) -> str:

@@ -24,6 +24,7 @@ DOMAIN = "com.microsoft.nchwc"
 EACH = frozenset((
     "Floor", "Round", "Relu", "Sigmoid", "Tanh", "HardSigmoid", "Clip", "Cast", "QuantizeLinear",
     "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Max", "Min", "Less", "Where",
+    "QLinearAdd",
 ))  # fmt: skip
 POOLS = frozenset(("MaxPool", "GlobalAveragePool"))  # the sums of the latter are whole and stay so
 RANK = 4
@@ -89,8 +90,8 @@ class _Twins:
             and not _attribute(node, "channels_last")
         ):
             self.twins[result] = node.input[0]
-        elif not node.domain and len(node.output) == 1 and len(self.shapes.get(result, ())) == RANK:
-            if node.op_type == "DequantizeLinear":
+        elif node.domain != DOMAIN and len(node.output) == 1 and len(self.shapes.get(result, ())) == RANK:
+            if node.op_type in ("DequantizeLinear", "Cast"):
                 self.bytes[result] = node
             if self._twin(node):
                 self.doubled.add(result)
@@ -143,11 +144,13 @@ class _Twins:
             return self._each(node)
         return node.output[0] in self.twins
 
-    def _make(self, node: onnx.NodeProto, inputs: Sequence[str], domain: str = "") -> str:
+    def _make(self, node: onnx.NodeProto, inputs: Sequence[str], domain: str | None = None) -> str:
         twin = onnx.NodeProto()
         twin.CopyFrom(node)
         name = f"{node.output[0]}.blocks"
-        twin.input[:], twin.output[:], twin.domain, twin.name = inputs, [name], domain, ""
+        twin.input[:], twin.output[:], twin.name = inputs, [name], ""
+        if domain is not None:
+            twin.domain = domain
         self.nodes.append(twin)
         self.twins[node.output[0]] = name
         return name
@@ -335,7 +338,12 @@ def _attribute(node: onnx.NodeProto, name: str) -> Any:
 
 
 def _known(plain: onnx.ModelProto) -> tuple[dict[str, Shape], dict[str, int]]:
-    graph = shape_inference.infer_shapes(plain).graph
+    model = onnx.ModelProto()
+    model.CopyFrom(plain)
+    for node in model.graph.node:
+        if node.domain:  # inference does not know it; all of them here keep the shape of what they read first
+            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output))
+    graph = shape_inference.infer_shapes(model).graph
     known = [*graph.input, *graph.value_info, *graph.output]
     shapes = {v.name: tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in known}
     return shapes, {v.name: v.type.tensor_type.elem_type for v in known}
