@@ -38,7 +38,7 @@ def test_rounded_lines_are_found(slope: float, height: float) -> None:
 
 
 def test_one_behind_another_becomes_one_where_it_fits() -> None:
-    b, first, second = Body(), line(1.0, 30.2), line(0.7, -11.43)
+    b, first, second = Body(), line(1.0, -30.2), line(0.7, -11.43)
     made = by_line(b, "x", first)
     assert made is not None
     found = by_line(b, made, second)
