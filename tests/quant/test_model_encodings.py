@@ -251,6 +251,27 @@ def test_a_tensor_is_converted_for_those_that_read_it_in_another_width() -> None
     assert not made.given, "what was given is now what the tensors have"
 
 
+@needs_htp
+def test_what_htp_refuses_stays_in_floats_and_what_reads_it_keeps_its_encoding() -> None:
+    """HTP multiplies no 16-bit matrices where the second has its zero elsewhere than in the middle."""
+    graph = graph_of("""
+        input %a: float32[1,2,4,8]
+        input %b: float32[1,2,8,4]
+        %product: float32[1,2,4,4] = MatMul(%a, %b) transpose_in0=false transpose_in1=false
+        %turned: float32[1,4,2,4] = Transpose(%product) perm=[0, 2, 1, 3]
+        %y: float32[1,4,2,4] = Relu(%turned)
+        output %y
+    """)
+    off = Given("model", 16, encoding=Encoding.per_tensor(1e-4, -30000, 16))
+    for name in ("a", "b", "product", "y"):
+        graph.given[name] = off
+    with pytest.warns(openqnn.OpenQnnWarning, match="product|MatMul"):
+        made = openqnn.quantize(graph, float_fallback=True, algorithms=())
+    kinds = {n.op: n.out.encoding for n in made.nodes}
+    assert kinds["MatMul"] is None
+    assert kinds["Relu"] == off.encoding
+
+
 def test_the_encodings_last_through_a_file(tmp_path: Path) -> None:
     graph = hot_word()[0]
     graph.save(tmp_path / "m.oqnn")

@@ -171,8 +171,10 @@ class Apply:
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
 
     def _said(self, value: Value, width: int) -> Encoding | None:
-        """The encoding of that width that was given for a tensor, in unsigned storage."""
+        """The encoding of that width that was given for a tensor, or for what it was moved from, unsigned."""
         given = self.plan.given.get(value.name)
+        if given is None and value.producer is not None and len(moved := carries(value.producer)) == 1:
+            return self._said(moved[0], width)
         found = () if given is None else (given.unsigned().encoding, *given.also)
         return next((e for e in found if e is not None and e.bitwidth == width), None)
 
