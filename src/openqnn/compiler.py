@@ -5,7 +5,6 @@ The jobs run where a crash of a library does no harm, see `openqnn.runtime.guard
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -50,7 +49,6 @@ from openqnn.runtime.vendor import (
 )
 
 HTP_LIBRARY = "libQnnHtp"
-_STACK = 64 << 20  # bytes: a library recurses through graphs, in a thread with no less than a process has
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,40 +199,39 @@ def compile_job(
 ) -> Compiled:
     """Compile a source into one context and write it to a file ("" writes none).
 
-    The library has a thread of its own, where it gets ready while the graphs do. Nothing is freed at the end:
-    the process that this runs in is done with its answer.
+    The graphs get ready in a thread while the library does, and the library stays in this one: each thread
+    that enters it costs 5 MB, and memory that is allocated in others grows page by page. Nothing is freed at
+    the end: the process that this runs in is done with its answer.
     """
     blob = info = None
-    with _thread_of_library() as aside:
-        opening = aside.submit(open_backend, target, reporter.step, warm=True)
-        drafts = [Draft(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
-        making = aside.submit(_composed, opening, target, drafts, profiling.meter(), reporter)
-        for draft in drafts:
-            draft.fill()
-        system = system_beside(target.library) if file else None
-        model = making.result()
-        if system is not None:
-            with replacing_path(file) as temporary:
-                blob = aside.submit(model.save, temporary).result()
-                info = context_info(blob, system)
-                check_taken(info, _asked(target, list(model.graphs)), target.device, target.context)
+    with ThreadPoolExecutor(1) as aside:
+        drafting = aside.submit(_drafts, source, target, wanted, reporter)
+        filling = aside.submit(_fill, drafting, target, file)
+        backend = open_backend(target, reporter.step, warm=True)
+        drafts = drafting.result()
+        model = VendorModel(target, drafts, meter=profiling.meter(), progress=reporter.step, backend=backend)
+        system = filling.result()
+    if system is not None:
+        with replacing_path(file) as temporary:
+            blob = model.save(temporary)
+            info = context_info(blob, system)
+            check_taken(info, _asked(target, list(model.graphs)), target.device, target.context)
     if model.meter.active and folder:
         write_profile(model, Path(folder), "qnn-context-binary-generator")
     size = 0 if blob is None else int(blob.nbytes)
     reporter.hold(model, blob)
-    return Compiled(tuple(model.graphs), size, dict(model.backend.api.seconds), info)
+    return Compiled(tuple(model.graphs), size, dict(backend.api.seconds), info)
 
 
-def _thread_of_library() -> ThreadPoolExecutor:
-    """One thread for all that a library does: each one that enters it costs megabytes of its own memory."""
-    threading.stack_size(_STACK)
-    return ThreadPoolExecutor(1)
+def _drafts(source: Source, target: Target, wanted: Wanted, reporter: Reporter) -> list[Draft]:
+    return [Draft(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
 
 
-def _composed(
-    opening: Future[Backend], target: Target, drafts: Sequence[Draft], meter: Meter, reporter: Reporter
-) -> VendorModel:
-    return VendorModel(target, drafts, meter=meter, progress=reporter.step, backend=opening.result())
+def _fill(drafting: Future[list[Draft]], target: Target, file: str) -> SystemApi | None:
+    """Fill the drafts, and get ready what is needed last."""
+    for draft in drafting.result():
+        draft.fill()
+    return system_beside(target.library) if file else None
 
 
 def for_child(source: Source, library: str) -> Source:
