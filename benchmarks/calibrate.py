@@ -33,7 +33,7 @@ from openqnn.ir import Graph
 from openqnn.quant.calibrate import calibrate
 from openqnn.quant.quantizer import apply_recipe, watched
 from openqnn.quant.quantizer import measure as measured
-from openqnn.quant.ranges import choose
+from openqnn.quant.ranges import choose_all
 from openqnn.quant.recipe import Method, Recipe, Scheme
 from openqnn.runtime.arrays import accepted
 from openqnn.runtime.cpu import CpuExecutable
@@ -126,8 +126,7 @@ def _plain(graph: Graph, samples: Any) -> None:
 
 def _calibrated(graph: Graph, samples: Any, method: Method) -> None:
     wanted = watched(graph, Recipe(act=Scheme(method)), {})
-    for seen in calibrate(graph, samples, wanted).values():
-        choose(seen, method, 8, False)
+    choose_all(list(calibrate(graph, samples, wanted).values()), method, 8, False)
 
 
 class Reader(CalibrationDataReader):
@@ -186,7 +185,7 @@ def _samples(model: str, count: int) -> Iterator[Sample]:
     """The real input, a little louder each time."""
     half = (0.5, 0.5, 0.5)
     image = lambda: {"x": planes(photo("astronaut").resize((224, 224)), half, half)}
-    base = image() if model == "efficientnet_lite0" else sample_inputs(model)
+    base: Sample = image() if model == "efficientnet_lite0" else sample_inputs(model)
     for i in range(count):
         louder = 1 + 0.2 * (i % 32) / 32
         yield {n: (a * louder).astype(a.dtype) if a.dtype.kind == "f" else a for n, a in base.items()}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from openqnn.quant.encode import MIN_RANGE, encoding, limits
 from openqnn.quant.observers import Observer, Statistics, Watch
-from openqnn.quant.ranges import choose, choose_rows
+from openqnn.quant.ranges import AT_ONCE, choose, choose_all, choose_rows
 from openqnn.quant.recipe import Method
 
 SEARCHED = (Method.SQNR, Method.MSE, Method.ENTROPY)
@@ -173,3 +173,17 @@ def test_rows_of_zeros_and_nan_do_no_harm():
     for method in Method:
         lows, highs = choose_rows(rows, method, 8, True)
         assert np.isfinite([lows, highs]).all() and highs[0] == 0 and highs[1] > 0
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("bits", [4, 8, 16])
+@pytest.mark.parametrize("method", list(Method))
+def test_tensors_together_have_the_ranges_that_they_have_alone(
+    method: Method, bits: int, symmetric: bool
+) -> None:
+    tensors = [values * 3.0**i for i in range(3) for values in shapes(i).values()]
+    tensors += [np.zeros(5), -np.abs(tensors[0]), np.ones(3)] + [tensors[1][: 50 + i] for i in range(AT_ONCE)]
+    seen = [statistics(values) for values in tensors]
+    together = choose_all(seen, method, bits, symmetric, 99.0)
+    assert together == [choose(s, method, bits, symmetric, 99.0) for s in seen]
+    assert choose_all([], method, bits, symmetric) == []

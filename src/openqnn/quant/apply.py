@@ -32,7 +32,7 @@ from openqnn.quant.plan import (
     is_weight,
     operands,
 )  # fmt: skip
-from openqnn.quant.ranges import choose, choose_rows
+from openqnn.quant.ranges import choose, choose_all, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.stored import join_stored
 
@@ -56,12 +56,14 @@ class Apply:
         self.plan, self.graph, self.recipe = plan, plan.graph, plan.recipe
         self.statistics = statistics
         self.provenance: dict[str, str] = {}
+        self.ranges: dict[Value, Range] = {}  # chosen for the tensors that decide for their groups
         self.bounds: Bounds | None = None
         self.whole: dict[str, str] = {}  # weights that cannot be in blocks, and why
         self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
         self.stored: dict[tuple[Value, DType, Encoding | None], Value] = {}
 
     def run(self) -> Applied:
+        self._choose()
         for group in self.plan.groups:
             self._group(group)
         for node in list(self.graph.nodes):
@@ -84,6 +86,17 @@ class Apply:
 
     # -- activations -----------------------------------------------------------------------------------------
 
+    def _choose(self) -> None:
+        kinds: dict[tuple[int, bool], list[Value]] = {}
+        for group in self.plan.groups:
+            if group.given is None and not group.has_fixed_range:
+                kinds.setdefault((group.width, group.symmetric), []).extend(group.origins)
+        scheme = self.recipe.act
+        for (width, symmetric), values in kinds.items():
+            seen = [self._seen(v) for v in values]
+            found = choose_all(seen, scheme.method, width, symmetric, scheme.percentile)
+            self.ranges |= zip(values, found, strict=True)
+
     def _group(self, group: Group) -> None:
         found, source = self._range(group)
         signed = group.given.signed if group.given is not None else False
@@ -98,12 +111,7 @@ class Apply:
         if group.fixed is not None and group.has_fixed_range:
             low, high = group.fixed
             return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
-        scheme = self.recipe.act
-        ranges = [
-            choose(self._seen(v), scheme.method, group.width, group.symmetric, scheme.percentile)
-            for v in group.origins
-        ]
-        low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        low, high = self._union(group.origins, self.ranges.__getitem__)
         if self.recipe.headroom:
             count = sum(self._seen(v).count for v in group.origins)
             low, high = (end * widening(group.width, count) for end in (low, high))

@@ -7,7 +7,7 @@ always exact, and so are the many zeros behind a Relu. Every range covers zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from openqnn.ir import Array
 from openqnn.quant.observers import Histogram, Statistics
 from openqnn.quant.recipe import Method
+from openqnn.quant.threads import in_threads
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +26,7 @@ CLIPPING = (
 LEAST_SHARE = 1 / 64  # of the extremes: the smallest range that a search tries
 GRID = 24  # ends that a search tries on each side, first over the whole range and then around the best
 PLACES = np.arange(GRID, dtype=np.float64)
+AT_ONCE = 32  # histograms that are searched together: their sums stay in the processor's caches
 ENTROPY_GRID = 64
 TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
 ROW_GRID = 12
@@ -36,21 +38,54 @@ def choose(
     seen: Statistics, method: Method, bitwidth: int, symmetric: bool, percentile: float = 99.99
 ) -> tuple[float, float]:
     """The range for a tensor of activations."""
-    low, high = _extremes(seen.low, seen.high, symmetric)
-    if high <= low or method is Method.MIN_MAX:
-        return low, high
+    return choose_all([seen], method, bitwidth, symmetric, percentile)[0]
+
+
+def choose_all(
+    seen: Sequence[Statistics], method: Method, bitwidth: int, symmetric: bool, percentile: float = 99.99
+) -> list[tuple[float, float]]:
+    """The ranges for many tensors of activations, which is sooner done together."""
+    ranges = [_extremes(s.low, s.high, symmetric) for s in seen]
+    wide = [i for i, (low, high) in enumerate(ranges) if high > low]
+    if method is Method.MIN_MAX or (method is Method.ADJUSTED and symmetric):
+        return ranges
     if method is Method.ADJUSTED:
-        return (low, high) if symmetric else _expanded(low, high, (1 << bitwidth) - 1)
+        found = [_expanded(*ranges[i], (1 << bitwidth) - 1) for i in wide]
+    else:
+        histograms = [_histogram(seen[i], method) for i in wide]
+        if bitwidth > SEARCHED_WIDTH and method is not Method.PERCENTILE:
+            return ranges
+        extremes = [ranges[i] for i in wide]
+        found = _searched(histograms, extremes, method, bitwidth, symmetric, percentile)
+    for i, chosen in zip(wide, found, strict=True):
+        ranges[i] = chosen
+    return ranges
+
+
+def _histogram(seen: Statistics, method: Method) -> Histogram:
     if seen.histogram is None:
         raise ValueError(f"{method} needs a histogram")
+    return seen.histogram
+
+
+def _searched(
+    histograms: list[Histogram], extremes: list[tuple[float, float]],
+    method: Method, bitwidth: int, symmetric: bool, percentile: float,
+) -> list[tuple[float, float]]:  # fmt: skip
+    """The range between each pair of extremes that a method finds in a histogram."""
+    pairs = list(zip(histograms, extremes, strict=True))
     if method is Method.PERCENTILE:
-        return _percentile(seen.histogram, low, high, symmetric, percentile)
-    if bitwidth > SEARCHED_WIDTH:
-        return low, high
+        return [_percentile(h, low, high, symmetric, percentile) for h, (low, high) in pairs]
     if method is Method.ENTROPY:
-        return _entropy(seen.histogram, low, high, bitwidth)
+        return in_threads(lambda pair: _entropy(pair[0], *pair[1], bitwidth), pairs)
     weight = CLIPPING if method is Method.SQNR else 1.0
-    return _least_noise(Moments(seen.histogram), low, high, bitwidth, symmetric, weight)
+    found: list[tuple[float, float]] = []
+    for start in range(0, len(pairs), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        low, high = np.array(extremes[part]).T
+        lows, highs = _least_noise(Moments(histograms[part]), low, high, bitwidth, symmetric, weight)
+        found += zip(lows.tolist(), highs.tolist(), strict=True)
+    return found
 
 
 def _extremes(low: float, high: float, symmetric: bool) -> tuple[float, float]:
@@ -99,77 +134,74 @@ def _symmetric_percentile(edges: Floats, total: Floats, high: float, share: floa
 
 
 class Moments:
-    """Running sums over a histogram, from which the noise of any range follows without another look at it."""
+    """Running sums over histograms, from which the noise of any range follows without another look at them.
 
-    def __init__(self, histogram: Histogram) -> None:
-        x, n = histogram.centers, histogram.counts.astype(np.float64)
-        self.first, self.width = histogram.first, histogram.width
-        self.sums = np.zeros((3, len(n) + 1))
-        for sums in self.sums:
-            np.cumsum(n, out=sums[1:])
-            n *= x
-        self.zeros = histogram.zeros
+    The first axis of whatever comes in and goes out is that of the histograms.
+    """
+
+    def __init__(self, histograms: Sequence[Histogram]) -> None:
+        column = lambda numbers: np.array(numbers, np.float64)[:, None]
+        self.first, self.width = column([h.first for h in histograms]), column([h.width for h in histograms])
+        self.bins = np.array([len(h.counts) for h in histograms])[:, None]
+        starts = np.concatenate([[0], np.cumsum(self.bins + 1)])
+        self.sums, self.start = np.zeros((3, starts[-1])), starts[:-1, None]
+        for start, histogram in zip(starts, histograms, strict=False):
+            x, n = histogram.centers, histogram.counts.astype(np.float64)
+            for sums in self.sums[:, start + 1 : start + 1 + len(n)]:
+                np.cumsum(n, out=sums)
+                n *= x
+        self.all = self.sums[:, self.start + self.bins]
+        self.zeros = column([h.zeros for h in histograms])
 
     def below(self, ends: Floats) -> Floats:
         """Count, sum and sum of squares of what lies below each end: three interpolations at a time."""
-        bins = self.sums.shape[1] - 1
-        places = np.minimum(np.maximum((ends - self.first) / self.width, 0.0), bins)
-        at = np.minimum(places.astype(np.intp), bins - 1)
-        left = self.sums[:, at]
-        return left + (self.sums[:, at + 1] - left) * (places - at)
+        places = np.minimum(np.maximum((ends - self.first) / self.width, 0.0), self.bins)
+        at = np.minimum(places.astype(np.intp), self.bins - 1)
+        left, right = self.sums.take(self.start + at, axis=1), self.sums.take(self.start + at + 1, axis=1)
+        return left + (right - left) * (places - at)
 
-    def noise(self, low: Floats, high: Floats, steps: int, clipping: float) -> Floats:
-        """The noise of each range low[i]..high[j]."""
-        left, right = self.below(low), self.sums[:, -1:] - self.below(high)
-        under = left[2] - 2 * low * left[1] + low**2 * left[0]
-        over = right[2] - 2 * high * right[1] + high**2 * right[0]
-        inside = self.sums[0, -1] - self.zeros - left[0][:, None] - right[0][None, :]
-        step = (high[None, :] - low[:, None]) / steps
-        outside = np.maximum(under, 0)[:, None] + np.maximum(over, 0)[None, :]
-        return np.maximum(inside, 0) * step**2 / 12 + clipping * outside
+    def noise(self, low: Floats, high: Floats, steps: int, clipping: float, *, paired: bool) -> Floats:
+        """The noise of each range low[i]..high[j], or of each low[i]..high[i]."""
+        left, right = self.below(low), self.all - self.below(high)
+        under = np.maximum(left[2] - 2 * low * left[1] + low**2 * left[0], 0)
+        over = np.maximum(right[2] - 2 * high * right[1] + high**2 * right[0], 0)
+        few, many = left[0], right[0]
+        total = self.all[0] - self.zeros
+        if not paired:
+            low, under, few = low[:, :, None], under[:, :, None], few[:, :, None]
+            high, over, many, total = high[:, None], over[:, None], many[:, None], total[:, None]
+        step = (high - low) / steps
+        return np.maximum(total - few - many, 0) * step**2 / 12 + clipping * (under + over)
 
 
 def _least_noise(
-    moments: Moments, low: float, high: float, bitwidth: int, symmetric: bool, clipping: float
-) -> tuple[float, float]:
+    moments: Moments, low: Floats, high: Floats, bitwidth: int, symmetric: bool, clipping: float
+) -> tuple[Floats, Floats]:
+    """The ranges between the extremes, first over the whole and then around the best."""
     steps = (1 << bitwidth) - (2 if symmetric else 1)
-    if symmetric:
-        found = _zoom(lambda b: np.diagonal(moments.noise(-b, b, steps, clipping)), high)
-        return -found, found
-    spans = [(LEAST_SHARE, 1.0), (LEAST_SHARE, 1.0)]
-    best = (low, high)
+    rows = np.arange(len(low))
+    spans = [(np.full(len(low), LEAST_SHARE), np.ones(len(low)))] * 2
+    best = low, high
     for _ in range(2):
-        lows, highs = _ends(low, spans[0]), _ends(high, spans[1])
-        noise = moments.noise(lows, highs, steps, clipping)
-        i, j = np.unravel_index(_first_least(noise), noise.shape)
-        best = float(lows[i]), float(highs[j])
+        highs = _ends(high, spans[1])
+        lows = -highs if symmetric else _ends(low, spans[0])
+        noise = moments.noise(lows, highs, steps, clipping, paired=symmetric)
+        least = noise.reshape(len(low), -1).argmin(axis=1)  # of equals the first, which is the widest range
+        i, j = (least, least) if symmetric else np.divmod(least, GRID)
+        best = lows[rows, i], highs[rows, j]
         spans = [_around(best[0], low, spans[0]), _around(best[1], high, spans[1])]
     return best
 
 
-def _ends(extreme: float, span: tuple[float, float]) -> Floats:
-    """Ends to try, the widest first; zero has nothing to try."""
-    return extreme * (span[1] + PLACES * ((span[0] - span[1]) / (GRID - 1))) if extreme else np.zeros(1)
+def _ends(extreme: Floats, span: tuple[Floats, Floats]) -> Floats:
+    """Ends to try, the widest first; all are zero where the extreme is."""
+    return extreme[:, None] * (span[1][:, None] + PLACES * ((span[0] - span[1]) / (GRID - 1))[:, None])
 
 
-def _around(best: float, extreme: float, span: tuple[float, float]) -> tuple[float, float]:
-    share, reach = (best / extreme if extreme else 1.0), (span[1] - span[0]) / (GRID - 1)
-    return max(share - reach, LEAST_SHARE), min(share + reach, 1.0)
-
-
-def _first_least(noise: Floats) -> int:
-    """The least, and of equals the widest range."""
-    return int(np.argmin(noise))
-
-
-def _zoom(noise: Callable[[Floats], Floats], extreme: float) -> float:
-    """The end between nothing and the extreme with the least noise."""
-    span, best = (LEAST_SHARE, 1.0), extreme
-    for _ in range(2):
-        ends = _ends(extreme, span)
-        best = float(ends[_first_least(noise(ends))])
-        span = _around(best, extreme, span)
-    return best
+def _around(best: Floats, extreme: Floats, span: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    share = np.divide(best, extreme, out=np.ones_like(best), where=extreme != 0)
+    reach = (span[1] - span[0]) / (GRID - 1)
+    return np.maximum(share - reach, LEAST_SHARE), np.minimum(share + reach, 1.0)
 
 
 # -- entropy -------------------------------------------------------------------------------------------------
@@ -203,10 +235,15 @@ def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp],
 
     A level spreads its sum over its filled bins alike, so that all follows from running sums at its borders.
     """
-    running = lambda x: np.concatenate([[0.0], np.cumsum(x)])
-    mass, filled, own = running(counts), running(counts > 0), running(_xlogx(counts))
-    borders = first[:, None] + (np.arange((1 << bitwidth) + 1) * (last - first)[:, None] >> bitwidth)
-    sums, bins = (at[:, 1:] - at[:, :-1] for at in (mass[borders], filled[borders]))
+    running = np.zeros((len(counts) + 1, 2))  # side by side, to be found by one look
+    mass, own = running[:, 0], np.zeros(len(counts) + 1)
+    for x, out in ((counts, running[1:, 0]), (counts > 0, running[1:, 1]), (_xlogx(counts), own[1:])):
+        np.cumsum(x, out=out)
+    parts = np.arange((1 << bitwidth) + 1, dtype=np.int32)  # times at most 8192 bins
+    borders = first[:, None] + (parts * (last - first).astype(np.int32)[:, None] >> bitwidth)
+    at = running.take(borders, axis=0)
+    between = at[:, 1:] - at[:, :-1]
+    sums, bins = between[:, :, 0], between[:, :, 1]
     logs = np.log(np.maximum(sums, TINY) / np.maximum(bins, 1.0))
     inside = mass[last] - mass[first]
     told = own[last] - own[first] - (sums * logs).sum(axis=1)
