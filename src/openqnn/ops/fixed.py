@@ -24,6 +24,8 @@ GUARD = 3  # a step of the output is 2^3 to 2^4 of the units that a sum is cut t
 BIAS = 28  # bits that a bias goes through
 SHORT = 15  # bits of the factor in kernels that round once
 SIGNED_8 = 128, 127
+NEAR = 24  # how many float32 factors on either side are tried
+PARTS = (0.5, 0.25, 0.75, 0.375, 0.625, 0.125, 0.875)  # of the room that a line has between two steps
 
 
 def centred(b: Body, x: str, value: Value, step: float = 1.0) -> str:
@@ -211,37 +213,54 @@ def rounded(b: Body, x: str, out: Value, step: float = 1.0) -> str:
 def floored(b: Body, x: str, factor: Array, more: Array, out: Value, channel: int) -> str:
     """Integers times a factor plus a number, per channel, rounded down: in float32 where that is exact."""
     shape = [1] * out.rank
-    if factor.size > 1:
-        shape[channel] = factor.size
-    shift = float_shift(factor, more, out)
-    if shift is not None:
-        real = b.op("Mul", x, b.const(np.reshape(factor, shape).astype(np.float32)))
-        return rounded(b, b.op("Add", real, b.const(np.reshape(shift, shape))), out)
+    if max(np.size(factor), np.size(more)) > 1:
+        shape[channel] = -1
+    line = float_line(factor, more, out)
+    if line is not None:
+        by, shift = (b.const(np.reshape(v, shape)) for v in line)
+        return rounded(b, b.op("Add", b.op("Mul", x, by), shift), out)
     low, high = bounds(out)
-    wide = b.op("Mul", b.cast(x, np.float64), b.const(np.reshape(factor, shape)))
-    whole = b.op("Floor", b.op("Add", wide, b.const(np.reshape(more, shape))))
+    by, shift = (
+        b.const(v.reshape(shape if v.size > 1 else ())) for v in (np.asarray(factor), np.asarray(more))
+    )
+    whole = b.op("Floor", b.op("Add", b.op("Mul", b.cast(x, np.float64), by), shift))
     return b.cast(b.op("Clip", whole, b.const(float(low)), b.const(float(high))), out.dtype.numpy)
 
 
-def float_shift(factor: Array, more: Array, out: Value) -> Array | None:
-    """The number to add in float32 so that rounding gives what `floored` is to give; None if there is none.
+def float_line(factor: Array, more: Array, out: Value, near: int = NEAR) -> tuple[Array, Array] | None:
+    """Factors and numbers to add in float32 so that rounding gives what `floored` is to give.
 
     The steps are tried one by one: the result grows with the integer, so no integer between them can differ.
+    What float32 cuts off decides where steps are narrow: up to `near` factors on either side are tried, too.
     """
     low, high = bounds(out)
-    zero = -offset_of(out)
-    step = np.arange(low + 1, high + 1, dtype=np.float64)[:, None]
-    exact, add = np.reshape(factor, (1, -1)), np.reshape(more, (1, -1))
-    first = np.ceil((step - add) / exact)
-    first += exact * first + add < step
-    above, below = exact * first + add - step, step - (exact * (first - 1) + add)
-    single_factor = exact.astype(np.float32)
-    for part in (0.5, 0.25, 0.75):
-        shift = (add - zero - 0.5 - above.min(0) + part * (above.min(0) + below.min(0))).astype(np.float32)
-        reached, before = (np.rint(v.astype(np.float32) * single_factor + shift) for v in (first, first - 1))
-        if np.all(reached >= step - zero) and np.all(before < step - zero):
-            return shift.reshape(-1) if shift.size > 1 else shift.reshape(())
+    wanted = np.arange(low + 1, high + 1, dtype=np.float64)[:, None]
+    exact, add = np.broadcast_arrays(np.reshape(factor, (1, -1)), np.reshape(more, (1, -1)))
+    first = np.ceil((wanted - add) / exact)
+    first += exact * first + add < wanted
+    above, below = (exact * first + add - wanted).min(0), (wanted - (exact * (first - 1) + add)).min(0)
+    wanted = wanted + offset_of(out)
+    found = np.zeros((2, exact.size), np.float32)
+    left = np.arange(exact.size)  # channels without a solution yet
+    for by in _around(near):
+        times = (exact[0, left] * (1 + by * 2.0**-24)).astype(np.float32)
+        for part in PARTS:
+            shift = add[0] + offset_of(out) - 0.5 - above + part * (above + below)
+            line = times, shift[left].astype(np.float32)
+            reached, before = (
+                np.rint(v[:, left].astype(np.float32) * line[0] + line[1]) for v in (first, first - 1)
+            )
+            good = np.all((reached >= wanted) & (before < wanted), axis=0)
+            found[:, left[good]] = np.stack(line)[:, good]
+            times, left = times[~good], left[~good]
+            if not left.size:
+                return found[0], found[1]
     return None
+
+
+def _around(most: int) -> list[int]:
+    """0, 2, -2, 4, -4 and so on: by how many halves of its last bit a factor is moved."""
+    return [0, *(s * 2 * n for n in range(1, most + 1) for s in (1, -1))]
 
 
 def bounds(value: Value) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from openqnn.ops.fixed import (
     Compute,
     centred,
     dequantized,
-    float_shift,
+    float_line,
     floored,
     is_byte,
     nearest,
@@ -79,12 +79,12 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     found = _of_one(b, x, lambda one, other: np.floor(factor * (one + first) * (other + second) + more))
     if found is not None:
         return found
-    shift = float_shift(factor, more, n.out)
-    one = 1.0 if shift is None else float(factor)
+    line = float_line(factor, more, n.out, near=0)
+    one = 1.0 if line is None else float(factor)
     both = b.op("Mul", centred(b, x[0], n.x(0), one), centred(b, x[1], n.x(1)))
-    if shift is None:
+    if line is None:
         return floored(b, both, factor, more, n.out, 0)
-    return rounded(b, b.op("Add", both, b.const(shift)), n.out)
+    return rounded(b, b.op("Add", both, b.const(line[1].reshape(()))), n.out)
 
 
 def _of_one(b: Body, x: Sequence[str], rule: Callable[[Array, Array], Array]) -> str | None:
