@@ -26,6 +26,7 @@ from openqnn.qnn.draft import Draft
 from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
+from openqnn.qnn.memory import keep_freed
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions, GraphOptions
@@ -203,6 +204,7 @@ def compile_job(
     that enters it costs 5 MB, and memory that is allocated in others grows page by page. Nothing is freed at
     the end: the process that this runs in is done with its answer.
     """
+    keep_freed()
     blob = info = None
     with ThreadPoolExecutor(1) as aside:
         drafting = aside.submit(_drafts, source, target, wanted, reporter)
