@@ -28,6 +28,8 @@ CURVES = {
     "Gelu": ((1.57e-4, -30500), (8.9e-5, -2222)),
     "HardSwish": ((1.71e-4, -29000), (9.9e-5, -4000)),
     "ElementWiseSquareRoot": ((8.3e-5, 0), (3.7e-5, -77)),
+    "ElementWiseSin": ((4.1e-4, -28000), (2.6e-5, -31000)),
+    "ElementWiseCos": ((8.7e-5, -33333), (6.3e-5, -30000)),
 }
 
 pytestmark = needs_htp

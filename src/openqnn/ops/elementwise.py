@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import fixed16
+from openqnn.ops import fixed16, fixed16_angles
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
@@ -88,7 +88,7 @@ Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
 Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16.atan))
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
-Cos = unary("ElementWiseCos", "Cos", "Cosine.")
+Cos = unary("ElementWiseCos", "Cos", "Cosine.", fixed=by_table(fixed16_angles.cos))
 Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(fixed16.exp))
 Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
 Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
@@ -101,7 +101,7 @@ Rsqrt = unary(
     "Reciprocal of the square root.",
 )
 Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
-Sin = unary("ElementWiseSin", "Sin", "Sine.")
+Sin = unary("ElementWiseSin", "Sin", "Sine.", fixed=by_table(fixed16_angles.sin))
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", fixed=by_table(fixed16.square_root))
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
 Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped)
