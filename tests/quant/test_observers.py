@@ -97,3 +97,12 @@ def test_a_tensor_of_nothing_but_nan_has_no_range():
     seen = observed([np.full((2, 3), np.nan, np.float32)])
     assert (seen.low, seen.high, seen.count, seen.nans) == (0, 0, 0, 6)
     np.testing.assert_array_equal(seen.channel_low, [0, 0, 0])
+
+
+def test_a_sample_of_zeros_leaves_the_bins_fine():
+    given = [np.zeros(50, np.float32), np.linspace(0, 0.01, 50, dtype=np.float32)]
+    one, other = observed(given), observed(given[::-1])
+    assert one.histogram is not None and other.histogram is not None
+    assert len(one.histogram.counts) > BINS // 2
+    np.testing.assert_array_equal(one.histogram.counts, other.histogram.counts)
+    assert one.histogram.zeros == other.histogram.zeros == 51

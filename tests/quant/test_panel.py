@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openqnn.ir import Array
-from openqnn.quant.observers import SAMPLE, Observer, Statistics, Watch
+from openqnn.quant.observers import SAMPLE, Observer, Scratch, Statistics, Watch
 from openqnn.quant.panel import GAP, Panel
 
 PLAIN = Watch.EXTREMES | Watch.HISTOGRAM
@@ -49,7 +49,9 @@ def test_together_as_alone(watch: Watch, room: int, spoilt: bool) -> None:
     arrays = laid_out(buffer)
     special = watch | Watch.CHANNELS
     want, found = (observers(arrays, watch, special) for _ in range(2))
-    panels = [Panel(buffer, arrays, found, room) for _ in range(2)]  # as of two threads
+    panels = [
+        Panel(buffer, arrays, found, room, Scratch(max(room, 2 * SAMPLE))) for _ in range(2)
+    ]  # as of two threads
     for turn in range(9):
         buffer.view(np.float32)[:] = np.maximum(rng.standard_normal(SIZE) * 2.0 ** (turn % 5), -1.5)
         arrays["large"][..., ::7] = 0
@@ -71,7 +73,7 @@ def test_arrays_of_other_types_and_places_are_looked_at_alone() -> None:
     arrays = {"half": buffer.view(np.float16)[:4], "elsewhere": np.array([1, -2], np.float32)}
     arrays["half"][:] = [1, 2, -3, 0.5]
     found = {n: Observer(PLAIN, a.shape) for n, a in arrays.items()}
-    panel = Panel(buffer, arrays, found, 100)
+    panel = Panel(buffer, arrays, found, 100, Scratch(100))
     seen = panel.look(0)
     assert {n: (s.low, s.high) for n, s in seen.items()} == {"half": (-3, 2), "elsewhere": (-2, 1)}
 
@@ -79,5 +81,5 @@ def test_arrays_of_other_types_and_places_are_looked_at_alone() -> None:
 def test_what_has_not_been_seen_has_no_range() -> None:
     buffer = np.zeros(64, np.uint8)
     found = {"x": Observer(PLAIN, (16,))}
-    Panel(buffer, {"x": buffer.view(np.float32)}, found, 100).hand_over()
+    Panel(buffer, {"x": buffer.view(np.float32)}, found, 100, Scratch(100)).hand_over()
     assert (found["x"].statistics().count, found["x"].statistics().low) == (0, 0.0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
-from openqnn.quant.observers import Observer, Seen, Statistics, Watch
+from openqnn.quant.observers import SAMPLE, Observer, Scratch, Seen, Statistics, Watch
 from openqnn.quant.panel import Panel
 from openqnn.quant.threads import cores, in_threads
 from openqnn.runtime.arrays import accepted
@@ -143,7 +143,10 @@ class _Worker:
     def __init__(self, tapped: TappedGraph, observers: Mapping[str, Observer]) -> None:
         self._runner = Runner(tapped)
         room = min(MOST_HELD, HELD // (4 * max(1, len(observers))))
-        self._panels = [Panel(self._runner.buffer, arrays, observers, room) for arrays in self._runner.shown]
+        scratch = Scratch(max(room, 2 * SAMPLE))
+        self._panels = [
+            Panel(self._runner.buffer, arrays, observers, room, scratch) for arrays in self._runner.shown
+        ]
 
     def run(self, turn: int, arrays: Mapping[str, Array], stop: Event) -> dict[str, Seen]:
         """One inference. Returns what has to be added in the order of the samples."""

@@ -81,6 +81,18 @@ class Seen:
     channels: tuple[Array, Array, Array, Array] | None = None  # low, high, sum, count
 
 
+class Scratch:
+    """Memory for counting that a thread uses again and again: new memory costs more than the counting."""
+
+    def __init__(self, room: int) -> None:
+        self._room = (np.empty(room, np.float32), np.empty(room, np.int16), np.empty(room, np.bool_))
+
+    def of(self, size: int) -> tuple[Array, NDArray[np.int16], NDArray[np.bool_]]:
+        """For the scaled numbers, the places of their bins, and what is asked about them."""
+        scaled, places, flags = self._room
+        return scaled[:size], places[:size], flags[:size]
+
+
 class Bins:
     """A histogram around zero whose bins double in width when a number lies outside."""
 
@@ -90,19 +102,24 @@ class Bins:
         self.zeros = 0
         self._lock = threading.Lock()
 
-    def add(self, values: Array, ends: Sequence[float], weight: int, scratch: Array | None = None) -> None:
+    def add(self, values: Array, ends: Sequence[float], weight: int, scratch: Scratch | None = None) -> None:
         """Counts float32 numbers of one or more samples; each stands for `weight` numbers. Any thread may.
 
         `ends` are the least and the largest number of each sample. Where not all numbers are given they count
-        once each: the others seldom meet them. `scratch` is as long as the numbers, or these themselves.
+        once each: the others seldom meet them.
         """
         low, high = min(ends), max(ends)
-        exponent = max(frexp(max(-low, high) / BINS)[1], self.exponent)
+        most = max(-low, high)
+        # Of zeros alone no width follows.
+        exponent = max(frexp(most / BINS)[1], self.exponent) if most else self.exponent
         first, last = _place(low, exponent), _place(high, exponent)
+        scaled, places, flags = (scratch or Scratch(values.size)).of(values.size)
         # Scaling by a power of two is exact, and so is the floor: the same number always meets the same bin.
-        scaled = np.multiply(values, np.float32(2.0**-exponent), out=scratch)
-        zeros = weight * int(np.count_nonzero(scaled == 0)) if first <= 0 <= last else 0
-        places = np.floor(scaled, out=scaled).astype(np.int16)  # several times as fast as a cast to 64 bits
+        np.multiply(values, np.float32(2.0**-exponent), out=scaled)
+        spans = first <= 0 <= last
+        zeros = weight * int(np.count_nonzero(np.equal(scaled, 0, out=flags))) if spans else 0
+        np.floor(scaled, out=scaled)
+        np.copyto(places, scaled, casting="unsafe")  # several times as fast as a cast to 64 bits
         places -= first
         found = np.bincount(places, minlength=last - first + 1)
         if weight > 1:
@@ -111,7 +128,8 @@ class Bins:
                 found[_place(end, exponent) - first] += 1
         with self._lock:  # another thread may have widened the bins meanwhile
             if exponent > self.exponent:
-                self.counts = _widened(self.counts, exponent - self.exponent)
+                if self.counts.any():
+                    self.counts = _widened(self.counts, exponent - self.exponent)
                 self.exponent = exponent
             self._count(found, first, self.exponent - exponent)
             self.zeros += zeros
@@ -217,7 +235,7 @@ def _extremes(flat: Array) -> tuple[float, float]:
 def _widened(counts: NDArray[np.int64], doublings: int) -> NDArray[np.int64]:
     """The same counts in bins that are so many times twice as wide."""
     merged = 1 << min(doublings, BINS.bit_length() - 1)
-    sums = counts.reshape(-1, merged).sum(axis=1) if counts.any() else counts[:0]
+    sums = counts.reshape(-1, merged).sum(axis=1)
     wide, half = np.zeros_like(counts), len(sums) // 2
     wide[BINS - half : BINS + half] = sums
     return wide

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array
-from openqnn.quant.observers import Bins, Observer, Seen
+from openqnn.quant.observers import Bins, Observer, Scratch, Seen
 
 GAP = 4096  # numbers between two tensors that are sooner looked at than gone around
 
@@ -29,8 +29,9 @@ class Panel:
     """
 
     def __init__(
-        self, buffer: Array, arrays: Mapping[str, Array], observers: Mapping[str, Observer], room: int
-    ) -> None:
+        self, buffer: Array, arrays: Mapping[str, Array], observers: Mapping[str, Observer],
+        room: int, scratch: Scratch,
+    ) -> None:  # fmt: skip
         """Most arrays are parts of the buffer. Of each tensor `room` numbers may be put aside."""
         whole, base = buffer.view(np.float32), buffer.ctypes.data
         self._arrays, self._observers = arrays, observers
@@ -42,7 +43,7 @@ class Panel:
         self._least, self._most = np.full_like(self._low, inf), np.full_like(self._high, -inf)
         self._good = np.zeros(len(self._names), np.int64)  # samples, by tensor
         self._held = [
-            (i, _Held(bins, observers[name].step, arrays[name].reshape(-1), room))
+            (i, _Held(bins, observers[name].step, arrays[name].reshape(-1), room, scratch))
             for i, name in enumerate(self._names)
             if (bins := observers[name].bins) is not None
         ]
@@ -88,8 +89,8 @@ class Panel:
 class _Held:
     """Numbers of one tensor that wait to be counted."""
 
-    def __init__(self, bins: Bins, step: int, flat: Array, room: int) -> None:
-        self._bins, self._flat, self._step = bins, flat, step
+    def __init__(self, bins: Bins, step: int, flat: Array, room: int, scratch: Scratch) -> None:
+        self._bins, self._flat, self._step, self._scratch = bins, flat, step, scratch
         self._picked = -(-flat.size // step)  # at most, of each sample
         # Where only one sample would fit, its numbers are counted where they are.
         self._numbers = np.empty(room, np.float32) if room >= 2 * self._picked else None
@@ -98,7 +99,7 @@ class _Held:
     def take(self, turn: int, low: float, high: float) -> None:
         picked = self._flat[turn % self._step :: self._step]
         if self._numbers is None:
-            self._bins.add(picked, [low, high], self._step)
+            self._bins.add(picked, [low, high], self._step, self._scratch)
             return
         self._ends += low, high
         filled = self._filled + picked.size
@@ -109,8 +110,7 @@ class _Held:
 
     def count(self) -> None:
         if self._numbers is not None and self._ends:
-            numbers = self._numbers[: self._filled]
-            self._bins.add(numbers, self._ends, self._step, scratch=numbers)
+            self._bins.add(self._numbers[: self._filled], self._ends, self._step, self._scratch)
             self._filled, self._ends = 0, []
 
 
