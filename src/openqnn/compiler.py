@@ -208,11 +208,13 @@ def compile_job(
     blob = info = None
     with ThreadPoolExecutor(1) as aside:
         drafting = aside.submit(_drafts, source, target, wanted, reporter)
-        filling = aside.submit(_fill, drafting, target, file)
+        aside.submit(_fill, drafting)
         backend = open_backend(target, reporter.step, warm=True)
         drafts = drafting.result()
+        # Not before: two libraries that are loaded at once hold each other up.
+        loading = aside.submit(system_beside, target.library) if file else None
         model = VendorModel(target, drafts, meter=profiling.meter(), progress=reporter.step, backend=backend)
-        system = filling.result()
+        system = loading.result() if loading else None
     if system is not None:
         with replacing_path(file) as temporary:
             blob = model.save(temporary)
@@ -229,11 +231,9 @@ def _drafts(source: Source, target: Target, wanted: Wanted, reporter: Reporter) 
     return [Draft(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
 
 
-def _fill(drafting: Future[list[Draft]], target: Target, file: str) -> SystemApi | None:
-    """Fill the drafts, and get ready what is needed last."""
+def _fill(drafting: Future[list[Draft]]) -> None:
     for draft in drafting.result():
         draft.fill()
-    return system_beside(target.library) if file else None
 
 
 def for_child(source: Source, library: str) -> Source:
