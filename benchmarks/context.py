@@ -48,7 +48,7 @@ class Run:
 
 
 def measure() -> Section:
-    columns = ("model", "from", "finalize, serialise", "open (aside)", "compose", "total", "ratio", "lowest")
+    columns = ("model", "from", "finalize, serialise", "open", "compose", "total", "ratio", "lowest")
     section = Section("Context binaries: milliseconds in the library, and in all (median of ratios)", columns)
     for model in MODELS:
         for way, words in WAYS.items():
