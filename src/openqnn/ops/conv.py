@@ -11,6 +11,8 @@ from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product, rounded_product, smallest_factor
+from openqnn.ops.fixed16 import is_wide
+from openqnn.ops.fixed_wide import wide_product
 from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
 from openqnn.ops.shapes import declared, positive, vector, window
 
@@ -98,14 +100,20 @@ def transpose_conv_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
 
 
 def conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    return product(n, b, x, compute, channel=1) or wide_product(n, b, x, compute, channel=1)
+
+
+def transpose_conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     return product(n, b, x, compute, channel=1)
 
 
 def depthwise_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """HTP has other kernels, which round once, for strides of two and for several filters per channel."""
-    strides = set(per_dim(n, "stride", n.x(0).rank - 2))
-    rounds = n.x(1).shape[-1] != n.x(0).shape[-1] or strides == {2}
-    if rounds and smallest_factor(n) >= SMALLEST_FACTOR:
+    strides, several = set(per_dim(n, "stride", n.x(0).rank - 2)), n.x(1).shape[-1] != n.x(0).shape[-1]
+    if is_wide(n.x(0)):
+        rounds = several or (strides == {2} and n.x(1).dtype.bits <= 8)
+        return None if rounds else wide_product(n, b, x, compute, channel=1)
+    if (several or strides == {2}) and smallest_factor(n) >= SMALLEST_FACTOR:
         return rounded_product(n, b, x, compute, channel=1)
     return product(n, b, x, compute, channel=1, fuses=strides == {1})
 
@@ -225,7 +233,7 @@ class TransposeConv1d:
     output_padding = u32(default=0)
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
-    fixed = conv_fixed
+    fixed = transpose_conv_fixed
     macs = transpose_conv_macs
 
 
@@ -243,7 +251,7 @@ class TransposeConv2d:
     output_padding = u32(2, default=(0, 0))
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
-    fixed = conv_fixed
+    fixed = transpose_conv_fixed
     macs = transpose_conv_macs
 
 
@@ -262,7 +270,7 @@ class TransposeConv3d:
     output_padding = u32(3, default=(0, 0, 0))
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
-    fixed = conv_fixed
+    fixed = transpose_conv_fixed
     macs = transpose_conv_macs
 
 

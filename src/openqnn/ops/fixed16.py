@@ -65,22 +65,10 @@ ROOTS = np.array([
     (547.821, -4.796), (543.022, -4.796), (538.063, -4.385), (533.676, -4.385), (529.291, -4.389),
     (524.903, -4.385), (520.498, -4.000), (516.498, -4.000),
 ])  # fmt: skip
-# 1 / x for x in [1, 2) in 4 pieces: coefficients of t^0 to t^2, t in [0, 1) along the piece. What HTP cuts on
-# the way makes the result smaller by LOSS on average.
-RECIPROCALS = np.array([
-    (16384.484, -4010.971, 737.077), (13110.673, -2595.634, 409.76), (10924.524, -1808.002, 246.519),
-    (9363.228, -1329.171, 158.129),
-]) / HALF  # fmt: skip
-LOSS = 2e-5
-HIGHEST = (1 << 15) - (1 << 7) - 1  # of what MatMul splits in two signed bytes
+HIGHEST = 0x7F7F  # of what is split in two signed bytes to be multiplied: larger numbers become this one
 TOWARDS_ZERO = 0.35  # steps that Prelu's results are nearer to zero, on average: HTP cuts one of two products
 SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
 SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
-# atan for x in [0, 1) with 14 bits, in 4 pieces: coefficients of t^0 to t^2, t in [0, 1) along the piece.
-ARCS = np.array([
-    (-0.05, 4133.23, -117.92), (4015.54, 3866.25, -283.57), (7597.96, 3269.17, -323.37),
-    (10544.15, 2609.48, -285.17),
-]) / HALF  # fmt: skip
 LOG_LOSS = 1.5e-4  # what HTP's logarithm of Softmax's sum is too small, on average
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
@@ -234,17 +222,6 @@ def hard_sigmoid(n: Node, x: Array) -> Array:
     return np.clip(np.rint((alpha * x * scale_of(n.x(0)) + beta) * STORED), 0, STORED - 1) + offset_of(n.out)
 
 
-def atan(n: Node, x: Array) -> Array:
-    """Polynomials up to 1, and of the reciprocal beyond; HTP's are cut on the way, which is not followed."""
-    real = np.abs(x) * scale_of(n.x(0))
-    along = np.where(real < 1, real, 1 / np.maximum(real, 1)) * len(ARCS)
-    piece = np.minimum(along.astype(np.int64), len(ARCS) - 1)
-    c, t = ARCS[piece], along - piece
-    arc = c[:, 0] + (c[:, 1] + c[:, 2] * t) * t
-    found = np.sign(x) * np.where(real < 1, arc, np.pi / 2 - arc)
-    return np.rint(found / scale_of(n.out)).astype(np.int64)
-
-
 def square_root(n: Node, x: Array) -> Array:
     """x times the reciprocal of its root in 10 bits."""
     positive = np.maximum(x, 1)
@@ -254,39 +231,6 @@ def square_root(n: Node, x: Array) -> Array:
     root = np.ldexp(v * np.floor(c[:, 0] + c[:, 1] * t), -9 - 8 - twos)
     ratio = np.sqrt(scale_of(n.x(0))) / scale_of(n.out)
     return np.where(x > 0, np.floor(root * ratio + 0.5), 0).astype(np.int64)
-
-
-def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """The highest 15 bits of a times the reciprocal of b, by a polynomial."""
-    values = (n.x(0), n.x(1), n.out)
-    if not all(is_wide(v) for v in values):
-        return None
-    stored = np.arange(STORED, dtype=np.int64)
-    above, below = (stored + offset_of(v) for v in values[:2])
-    by, exponent = mantissa(scale_of(n.x(0)) / scale_of(n.x(1)) / scale_of(n.out))
-    tables = (
-        np.sign(above) * _highest(np.abs(above)),
-        _reciprocals(below) * np.ldexp(float(by), exponent - FACTOR),
-    )
-    parts = [
-        b.op("Gather", b.const(table.astype(np.float32)), b.cast(name, np.int32))
-        for table, name in zip(tables, x, strict=False)
-    ]
-    return rounded(b, b.op("Mul", *parts), n.out)
-
-
-def _highest(x: Array) -> Array:
-    cut = np.maximum(np.floor(np.log2(np.maximum(x, 1))).astype(np.int64) + 1 - FACTOR, 0)
-    return x >> cut << cut
-
-
-def _reciprocals(x: Array) -> Array:
-    size = np.maximum(np.abs(x), 1)
-    exponent = np.floor(np.log2(size)).astype(np.int64)
-    along = (np.ldexp(size.astype(np.float64), -exponent) - 1) * len(RECIPROCALS)
-    c, t = RECIPROCALS[along.astype(np.int64)], along % 1
-    found = np.ldexp((c[:, 0] + (c[:, 1] + c[:, 2] * t) * t) * (1 - LOSS), -exponent)
-    return np.where(x < 0, -found, np.where(x == 0, STORED, found))
 
 
 def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:

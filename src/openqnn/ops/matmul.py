@@ -9,6 +9,7 @@ from openqnn.ir import Node, Shape
 from openqnn.ops import fixed16
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product
+from openqnn.ops.fixed_wide import wide_product
 from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
 from openqnn.ops.shapes import broadcast_shapes, vector
 
@@ -44,7 +45,7 @@ def _matmul_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
 
 
 def _rows_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    return product(n, b, x, compute, channel=-1)
+    return product(n, b, x, compute, channel=-1) or wide_product(n, b, x, compute, channel=-1)
 
 
 @op

@@ -12,6 +12,8 @@ import numpy as np
 from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
+from openqnn.ops.fixed16 import HIGHEST
+from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.blocks import block_encoding, why_no_blocks
 from openqnn.quant.bounds import EVERYTHING, Bounds, Range
@@ -36,7 +38,7 @@ from openqnn.quant.ranges import choose, choose_all, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.stored import join_stored
 
-INT32_LARGEST = (1 << 31) - 1
+INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
 BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
 
@@ -59,6 +61,7 @@ class Apply:
         self.ranges: dict[Value, Range] = {}  # chosen for the tensors that decide for their groups
         self.bounds: Bounds | None = None
         self.whole: dict[str, str] = {}  # weights that cannot be in blocks, and why
+        self.narrow: list[str] = []  # weights of filters that HTP computes wrong in 16 bits
         self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
         self.stored: dict[tuple[Value, DType, Encoding | None], Value] = {}
 
@@ -73,6 +76,7 @@ class Apply:
                 self._real(node)
         join_stored(self.graph)
         self._say_whole()
+        self._say_narrow()
         self.graph.given = {}  # the tensors have it now
         return Applied(self.graph, self.provenance)
 
@@ -81,6 +85,15 @@ class Apply:
             name, reason = next(iter(self.whole.items()))
             message = (
                 f"{len(self.whole)} weights are not in blocks of {self.recipe.block_size}: '{name}': {reason}"
+            )
+            warnings.warn(message, OpenQnnWarning, stacklevel=2)
+
+    def _say_narrow(self) -> None:
+        if self.narrow:
+            taps = f"{FEW_TAPS + 1} to {MANY_TAPS - 1} taps (over the stride) along an axis"
+            message = (
+                f"{len(self.narrow)} weights have 8 bits, not 16: '{self.narrow[0]}': libQnnHtp computes"
+                f" filters of {taps} wrong in 16"
             )
             warnings.warn(message, OpenQnnWarning, stacklevel=2)
 
@@ -119,6 +132,8 @@ class Apply:
         if group.width == 8:
             high = max(high, *(self._least_top(v) for v in group.origins))
         steps = self.recipe.steps if group.width == 16 else None
+        if group.multiplied and steps is None:
+            low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))
         return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
 
     def _least_top(self, value: Value) -> float:
@@ -251,6 +266,9 @@ class Apply:
             return self._store(value, activation_type(width), found, DATA)
         own = self.recipe.weight_widths.get(node.name) if width == 16 else None
         bits = given.bitwidth if given is not None else own or self.recipe.weight_bw
+        if bits == 16 and goes_astray(node):
+            bits = 8
+            self.narrow.append(value.name)
         axis = channel_axis(node, value, operand) if self._by_channel(operand) else None
         # Norms take scales of unsigned storage only, with any zero.
         matrix = operand.channel_axis is not None

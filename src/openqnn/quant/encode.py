@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import DType, Encoding
+from openqnn.ops.fixed16 import HIGHEST
 
 MIN_RANGE = 1e-4
 LEAST_CHANNEL = 1e-6  # of the largest channel: channels of zeros need a scale too
@@ -46,7 +47,7 @@ def signed_encoding(
 def signed_scales(
     bounds: NDArray[np.floating], bitwidth: int, least_scale: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    largest = (1 << (bitwidth - 1)) - 1
+    largest = min((1 << (bitwidth - 1)) - 1, HIGHEST)
     given = np.asarray(bounds, np.float64).reshape(-1)
     least = float(given.max(initial=0.0)) * LEAST_CHANNEL or MIN_RANGE / 2
     return np.maximum(np.maximum(given, least) / largest, least_scale)

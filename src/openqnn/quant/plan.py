@@ -22,12 +22,16 @@ DATA, PRODUCT = "data", "input scale * weight scale"
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Tensors of one encoding. `origins` are those whose values have to be seen to know the range."""
+    """Tensors of one encoding. `origins` are those whose values have to be seen to know the range.
+
+    Those that are `multiplied` in 16 bits have their zero in the middle, and not all steps above it.
+    """
 
     members: list[Value]
     width: int
     origins: list[Value] = field(default_factory=lambda: list[Value]())
     symmetric: bool = False
+    multiplied: bool = False
     fixed: tuple[float, float] | None = None
     given: Given | None = None
 
@@ -201,9 +205,8 @@ class Plan:
             if schema is not None and schema.output_range and not schema.clips and self.recipe.fixed_ranges:
                 low, high = group.fixed or (0.0, 0.0)
                 group.fixed = min(low, schema.output_range[0]), max(high, schema.output_range[1])
-        group.symmetric = self.recipe.act.symmetric or any(
-            _wants_symmetric(v, group.width) for v in group.members
-        )
+        group.multiplied = group.width == 16 and any(_is_second(v) for v in group.members)
+        group.symmetric = self.recipe.act.symmetric or group.multiplied
 
 
 def _inputs(node: Node) -> list[Value]:
@@ -229,10 +232,11 @@ def _readers(value: Value) -> list[Node]:
     return found
 
 
-def _wants_symmetric(value: Value, width: int) -> bool:
-    """HTP multiplies two computed 16-bit matrices only where the second has its zero in the middle."""
-    if width != 16:
-        return False
+def _is_second(value: Value) -> bool:
+    """Whether data are multiplied with other data, as the second matrix.
+
+    HTP does so in 16 bits only where the second has its zero in the middle.
+    """
     return any(
         v is value and operand.channel_axis is not None and operand.role is Role.ACTIVATION
         for user in value.users

@@ -1,0 +1,100 @@
+"""How HTP adds products of 16-bit data and constant weights.
+
+Measured on libQnnHtp: it adds stored integers, their zero point with them, times weights, and drops as many
+bits of the sum as weights have, 8 or 16. What the zero point has added is taken off and a bias is put on in
+the same units, rounded; a bias beside 8-bit weights is cut towards zero. Filters of many taps along an axis
+have a kernel that drops nothing. Between these are filters for which it takes weights of 16 bits and computes
+something else: the lower byte goes astray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from openqnn.ir import Array, Node
+from openqnn.ops.body import Body
+from openqnn.ops.fixed import Compute, centred, offset_of, scale_of
+from openqnn.ops.fixed16 import HIGHEST, is_wide
+from openqnn.ops.schema import OPS
+
+FEW_TAPS, MANY_TAPS = 8, 64
+
+
+def taps(n: Node) -> int:
+    """Of the filters of a convolution along one axis, as HTP goes through them; 1 for what is none.
+
+    Where channels meet, it takes strides out of the taps and puts them into the channels.
+    """
+    if OPS[n.op].operand(1).layout == "" or "stride" not in n.params:
+        return 1
+    stride = cast("int | tuple[int, ...]", n.params["stride"] if "group" in n.params else 1)
+    sizes = n.x(1).shape[:-2]
+    strides = stride if isinstance(stride, tuple) else (stride,) * len(sizes)
+    return max(-(-size // by) for size, by in zip(sizes, strides, strict=True))
+
+
+def goes_astray(n: Node) -> bool:
+    """Whether HTP computes something else with weights of 16 bits."""
+    return FEW_TAPS < taps(n) < MANY_TAPS
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Integer weights in ONNX's axis order, a scale for all or for each, and what each filter adds up to."""
+
+    data: Array
+    scale: Array
+    sums: Array
+
+
+def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
+    """A sum of products of 16-bit data and constant weights; `channel` is the output's axis of channels.
+
+    Halves of the zero point's part are rounded down. ONNX Runtime adds in float32: next to a whole number of
+    units, one sum in some dozens is cut to the wrong one.
+    """
+    if not _applies(n, b, x) or taps(n) >= MANY_TAPS:
+        return None
+    w = _filters(n, b.constants[x[1]])
+    wide = n.x(1).dtype.bits > 8
+    unit = float(1 << (16 if wide else 8))
+    step = scale_of(n.x(0)) * w.scale * unit
+    part = w.sums * offset_of(n.x(0)) / unit
+    more = np.ceil(part - 0.5) - part  # `compute` gets data that are without the zero point from the start
+    if len(x) > 2 and x[2]:
+        bias = n.x(2).encoding
+        assert bias is not None
+        real = (b.constants[x[2]] + np.asarray(bias.offset)) * np.asarray(bias.scale)
+        more = more + (np.rint if wide else np.trunc)(real / step)
+    weights = b.const((w.data / unit).astype(np.float32))
+    found = compute([centred(b, x[0], n.x(0)), weights, b.const(more.astype(np.float32))])
+    ratio = (scale_of(n.out) / step).astype(np.float32)
+    zero = np.full(len(ratio), -offset_of(n.out), n.out.dtype.numpy)
+    pick = slice(None) if len(ratio) > 1 else 0
+    return b.op(
+        "QuantizeLinear", b.op("Floor", found), b.const(ratio[pick]), b.const(zero[pick]),
+        axis=channel % n.out.rank,
+    )  # fmt: skip
+
+
+def _applies(n: Node, b: Body, x: Sequence[str]) -> bool:
+    """Not for stacks of matrices: each would have a zero point's part of its own."""
+    if not is_wide(n.x(0)) or not is_wide(n.out) or not all(name in b.constants for name in x[1:3] if name):
+        return False
+    operand, rank = OPS[n.op].operand(1), n.x(1).rank
+    return n.x(1).dtype.signed and (operand.order(rank) is not None or rank == 2)
+
+
+def _filters(n: Node, stored: Array) -> Filters:
+    operand, encoding, rank = OPS[n.op].operand(1), n.x(1).encoding, stored.ndim
+    assert encoding is not None and operand.channel_axis is not None
+    order = operand.order(rank)
+    axis = operand.channel_axis % rank - bool(n.params.get("transpose_in1"))
+    moved = encoding.permuted(order) if order else encoding
+    data = np.minimum(stored.astype(np.float64) * moved.multiples(stored.shape), HIGHEST)
+    others = tuple(i for i in range(rank) if i != (order.index(axis) if order else axis))
+    return Filters(data, np.asarray(moved.scale), data.sum(axis=others))

@@ -1,0 +1,164 @@
+"""Sums of products of 16-bit data: how many bits libQnnHtp drops, and which filters it computes wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.ir import Array, DType, Encoding, Graph, Value
+from openqnn.ops import Builder
+from openqnn.ops.fixed16 import HIGHEST
+from openqnn.ops.fixed_wide import goes_astray, taps
+from tests.qnn.nets import needs_htp
+
+pytestmark = needs_htp
+
+ZERO, MIDDLE = -31561, -32768
+CASES = [  # op, data, filters, stride, bits of weights
+    ("Conv2d", (1, 1, 600, 8), (1, 1, 8, 16), 1, 16),
+    ("Conv2d", (1, 1, 600, 8), (1, 1, 8, 16), 1, 8),
+    ("Conv2d", (1, 16, 40, 8), (3, 3, 8, 16), 1, 16),
+    ("Conv2d", (1, 1, 600, 4), (1, 16, 4, 16), 2, 16),
+    ("Conv2d", (1, 1, 300, 4), (1, 64, 4, 16), 1, 16),
+    ("Conv2d", (1, 1, 300, 4), (1, 40, 4, 16), 1, 8),
+    ("DepthWiseConv2d", (1, 16, 40, 32), (3, 3, 1, 32), 1, 16),
+    ("DepthWiseConv2d", (1, 16, 40, 32), (3, 3, 1, 32), 1, 8),
+    ("DepthWiseConv2d", (1, 16, 40, 32), (3, 3, 1, 32), 2, 16),
+    ("DepthWiseConv2d", (1, 16, 40, 16), (3, 3, 1, 32), 1, 8),
+    ("DepthWiseConv2d", (1, 16, 40, 16), (3, 3, 1, 32), 1, 16),
+    ("FullyConnected", (64, 32), (16, 32), 0, 16),
+    ("MatMul", (64, 32), (32, 16), 0, 16),
+]
+ROUNDS_ONCE = "DepthWiseConv2d", (1, 16, 40, 32), (3, 3, 1, 32), 2, 8
+ASTRAY = [
+    ("Conv2d", (1, 1, 200, 4), (1, 9, 4, 16), 1, 16),
+    ("Conv2d", (1, 40, 40, 4), (9, 3, 4, 16), 1, 16),
+    ("Conv2d", (1, 1, 300, 4), (1, 17, 4, 16), 2, 16),
+    ("DepthWiseConv2d", (1, 1, 300, 32), (1, 16, 1, 32), 2, 16),
+]
+
+
+def layer(op: str, shape: tuple[int, ...], filters: tuple[int, ...], stride: int, bits: int) -> Graph:
+    """Filters of small integers, and steps of the output so fine that a dropped bit can be seen."""
+    rng, graph = np.random.default_rng(3), Graph("layer")
+    x = graph.add_input("x", DType.UFIXED_16, shape)
+    x.encoding = Encoding.per_tensor(1.0, ZERO, 16)
+    kind = DType.SFIXED_16 if bits == 16 else DType.SFIXED_8
+    data = rng.integers(-3000, 3000, filters) if bits == 16 else rng.integers(-100, 100, filters)
+    axis = 0 if op == "FullyConnected" else len(filters) - 1
+    count = filters[axis]
+    scales = (
+        Encoding.per_tensor(1.0, 0, bits)
+        if not stride
+        else Encoding((1.0,) * count, (0,) * count, bits, 3, True)
+    )
+    operands = [x, Value("w", kind, filters, scales, data.astype(kind.numpy))]
+    params: dict[str, Any] = {}
+    if stride:
+        own = Encoding((1.0,) * count, (0,) * count, 32, 0, True)
+        bias = rng.integers(-(10**7), 10**7, count).astype(np.int32)
+        operands.append(Value("b", DType.SFIXED_32, (count,), own, bias))
+        along = (stride if shape[1] > 1 else 1, stride)
+        params = {"stride": along, "pad_amount": ((0, 0), (0, 0)), "dilation": (1, 1)}
+    y = Builder(graph)(op, *operands, **params)
+    largest = float(np.abs(data).sum() / count) * 40000
+    y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(largest / 32000 / 4, MIDDLE, 16)
+    graph.add_output(y)
+    return graph
+
+
+def both(graph: Graph) -> tuple[Array, Array]:
+    """Stored integers of ours and of the library, where neither is at an end."""
+    x = np.random.default_rng(4).integers(0, 1 << 16, graph.inputs[0].shape).astype(np.uint16)
+    found: list[Array] = []
+    for backend in ("cpu", "htp"):
+        with openqnn.Session(graph, backend=backend) as session:
+            (y,) = session.run({"x": x}, native=True).values()
+        found.append(y.astype(np.int64).ravel())
+    inside = np.all([(y > 0) & (y < 65535) for y in found], axis=0)
+    assert inside.mean() > 0.3
+    return found[0][inside], found[1][inside]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
+def test_sums_are_those_of_the_library(case: tuple[str, tuple[int, ...], tuple[int, ...], int, int]) -> None:
+    graph = layer(*case)
+    assert case[-1] == 8 or not goes_astray(graph.nodes[0])
+    ours, theirs = both(graph)
+    assert np.mean(np.abs(ours - theirs) <= 1) >= 0.995
+    assert np.mean(ours == theirs) >= 0.9
+    assert abs(np.mean(ours - theirs)) < 0.05, "dropped bits make sums smaller on average"
+
+
+def test_the_kernel_for_strides_of_two_drops_nothing() -> None:
+    ours, theirs = both(layer(*ROUNDS_ONCE))
+    assert np.mean(np.abs(ours - theirs) <= 1) >= 0.995
+
+
+@pytest.mark.parametrize("case", ASTRAY, ids=lambda c: "-".join(map(str, c)))
+def test_filters_that_the_library_computes_wrong(
+    case: tuple[str, tuple[int, ...], tuple[int, ...], int, int],
+) -> None:
+    graph = layer(*case)
+    assert goes_astray(graph.nodes[0])
+    ours, theirs = both(graph)
+    assert np.abs(ours - theirs).max() > 500, "right by now: quantize() need not narrow them any more"
+
+
+def test_weights_end_at_two_signed_bytes() -> None:
+    graph = Graph("end")
+    x = graph.add_input("x", DType.UFIXED_16, (1, 1, 64, 1))
+    x.encoding = Encoding.per_tensor(1.0, MIDDLE, 16)
+    scales = Encoding((1.0,) * 3, (0,) * 3, 16, 3, True)
+    w = Value(
+        "w",
+        DType.SFIXED_16,
+        (1, 1, 1, 3),
+        scales,
+        np.array([HIGHEST, 32767, -32768], np.int16).reshape(1, 1, 1, 3),
+    )
+    y = Builder(graph)("Conv2d", x, w, stride=(1, 1), pad_amount=((0, 0), (0, 0)))
+    y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(32768.0, MIDDLE, 16)
+    graph.add_output(y)
+    stored = np.linspace(0, 65535, 64).astype(np.uint16).reshape(1, 1, 64, 1)
+    for backend in ("cpu", "htp"):
+        with openqnn.Session(graph, backend=backend) as session:
+            (found,) = session.run({"x": stored}, native=True).values()
+        first, second, third = (found[0, 0, :, i].astype(int) for i in range(3))
+        np.testing.assert_array_equal(first, second)
+        assert np.abs(first - 32768 + (third - 32768) * HIGHEST / 32768).max() < 4
+
+
+@pytest.mark.parametrize(("width", "bits"), [(9, 8), (8, 16)])
+def test_the_quantizer_leaves_such_filters_8_bits(width: int, bits: int) -> None:
+    graph = Graph("wide")
+    x = graph.add_input("x", DType.FLOAT_32, (1, 1, 128, 4))
+    data = np.random.default_rng(0).standard_normal((1, width, 4, 8)).astype(np.float32)
+    y = Builder(graph)(
+        "Conv2d",
+        x,
+        Value("w", DType.FLOAT_32, data.shape, data=data),
+        stride=(1, 1),
+        pad_amount=((0, 0), (0, 0)),
+    )
+    graph.add_output(y)
+    assert taps(graph.nodes[0]) == width
+    samples = [np.random.default_rng(i).standard_normal(x.shape).astype(np.float32) for i in range(2)]
+    choose = lambda: openqnn.quantize(graph, samples, act_bw=16, weight_bw=16, algorithms=())
+    if bits == 8:
+        with pytest.warns(openqnn.OpenQnnWarning, match="8 bits, not 16: 'w'.*9 to 63 taps"):
+            fixed = choose()
+    else:
+        fixed = choose()
+    (weights,) = [v for v in fixed.constants() if v.name == "w"]
+    assert weights.encoding is not None and weights.encoding.bitwidth == bits
+    assert weights.data is not None and np.abs(weights.data.astype(int)).max() <= HIGHEST
+    results: list[Array] = []
+    for made, backend in ((graph, "cpu"), (fixed, "htp")):
+        with openqnn.Session(made, backend=backend) as session:
+            results += session.run({"x": samples[0]}).values()
+    noise = 10 * np.log10(np.square(results[0]).sum() / np.square(results[0] - results[1]).sum())
+    assert noise > (35 if bits == 8 else 65)
