@@ -30,6 +30,7 @@ CURVES = {
     "ElementWiseSquareRoot": ((8.3e-5, 0), (3.7e-5, -77)),
     "ElementWiseSin": ((4.1e-4, -28000), (2.6e-5, -31000)),
     "ElementWiseCos": ((8.7e-5, -33333), (6.3e-5, -30000)),
+    "ElementWiseAtan": ((2.9e-5, -31111), (3.3e-5, -29000)),
 }
 
 pytestmark = needs_htp
@@ -75,6 +76,30 @@ def test_all_16_bit_numbers_are_within_one_step(op: str) -> None:
     ours = CpuExecutable(graph, threads=1).run({"x": stored})[y.name]
     apart = np.abs(theirs.astype(np.int64) - ours.astype(np.int64))
     assert np.mean(apart <= 1) > WANTED, (apart > 1).sum()
+
+
+@pytest.mark.parametrize(
+    "encodings",
+    [
+        ((1.7e-4, -31000), (1.4e-4, -21000), (8.1e-5, -33000)),
+        ((3.3e-5, 0), (8.8e-5, -90), (1.9e-5, 0)),
+    ],
+    ids=["signed", "unsigned"],
+)
+def test_quotients_are_the_same_integers(encodings: tuple[tuple[float, int], ...]) -> None:
+    first, second, out = (Encoding.per_tensor(*e, 16) for e in encodings)
+    graph, shape = Graph("quotient"), (1, 64, 64, 16)
+    operands = [graph.add_input(name, DType.UFIXED_16, shape) for name in ("x", "y")]
+    operands[0].encoding, operands[1].encoding = first, second
+    z = Builder(graph)("ElementWiseDivide", *operands)
+    z.dtype, z.encoding = DType.UFIXED_16, out
+    graph.add_output(z)
+    rng = np.random.default_rng(9)
+    feed = {v.name: rng.integers(0, 1 << 16, shape).astype(np.uint16) for v in operands}
+    with Worker() as worker:
+        theirs = run_htp(worker, graph, [feed])[0][z.name]
+    ours = CpuExecutable(graph, threads=1).run(feed)[z.name]
+    np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.slow

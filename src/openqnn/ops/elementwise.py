@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import fixed16, fixed16_angles
+from openqnn.ops import fixed16, fixed16_angles, fixed16_quotients
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
@@ -86,7 +86,7 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
 
 Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
 Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
-Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16.atan))
+Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16_angles.atan))
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.", fixed=by_table(fixed16_angles.cos))
 Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(fixed16.exp))
@@ -148,7 +148,7 @@ Add = binary(
     same_as=neutral(0, first_too=True),
 )
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
-Divide = binary("ElementWiseDivide", "Div", "a / b.", fixed=fixed16.divide, same_as=neutral(1))
+Divide = binary("ElementWiseDivide", "Div", "a / b.", fixed=fixed16_quotients.divide, same_as=neutral(1))
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary("ElementWiseFloorDiv", lambda n, b, x: floor_div(n, b, x), "floor(a / b).")
 Fmod = binary(

@@ -1,4 +1,7 @@
-"""How HTP computes sine and cosine of a 16-bit tensor: its stored integers, as measured on libQnnHtp."""
+"""How HTP computes sine, cosine and arc tangent of a 16-bit tensor, as measured on libQnnHtp.
+
+These are its very integers, but for the arc tangent beyond 1.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import numpy as np
 
 from openqnn.ir import Array, Node
 from openqnn.ops.fixed import scale_of
+from openqnn.ops.fixed16 import mantissa
 
 HALF_TURN = 1 << 15
 QUARTER = 1 << 14
@@ -23,6 +27,10 @@ COSINES = np.array([
     (30619, 11029, -62432, 10394),
 ])  # fmt: skip
 SINE_BITS, COSINE_BITS = 13, 14
+# The same for the arc tangent of t in [0, 1), with 14 bits: coefficients of t^0 to t^2.
+ARCS = np.array([(1, 33067, -1887), (-268, 35471, -4539), (-466, 36500, -5173), (299, 34566, -4563)])
+ARC_BITS, RIGHT_ANGLE = 14, 25736
+ONE = 1 << 15  # of what the arc tangent takes
 
 
 def sin(n: Node, x: Array) -> Array:
@@ -33,6 +41,18 @@ def sin(n: Node, x: Array) -> Array:
 def cos(n: Node, x: Array) -> Array:
     turned, quarter, second = _angle(n, x)
     return _steps(n, turned * second * _polynomial(COSINES, quarter), COSINE_BITS)
+
+
+def atan(n: Node, x: Array) -> Array:
+    """Polynomials up to 1, and of the reciprocal beyond; that is exact here, and HTP's is a little off."""
+    by, exponent = mantissa(scale_of(n.x(0)) * ONE)
+    size = np.floor(np.ldexp(np.abs(x) * float(by), exponent - MANTISSA)).astype(np.int64)
+    inverse = (ONE * ONE * 2) // np.maximum(size, ONE)
+    t = np.minimum(np.where(size < ONE, 2 * size, inverse), 2 * ONE - 1)
+    c = ARCS[t >> 14]
+    slope = (c[:, 1] << 15) + c[:, 2] * t >> 16
+    arc = (c[:, 0] << 15) + slope * t >> 16
+    return _steps(n, np.sign(x) * np.where(size < ONE, arc, RIGHT_ANGLE - arc), ARC_BITS)
 
 
 def _angle(n: Node, x: Array) -> tuple[Array, Array, Array]:
