@@ -19,4 +19,4 @@ QUICK = ("mnist_conv", "mtcnn_onet", "ppocr_cls", "silero_openvino")
 def test_it_compiles(model: str, choice: str) -> None:
     result = compile_model(model, choice)
     assert not result.failure, result.failure
-    assert result.nodes and result.real <= 1
+    assert result.nodes and result.real - result.meant <= 1
