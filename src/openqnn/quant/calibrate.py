@@ -7,6 +7,7 @@ small and is added up in the order of the samples: the result does not depend on
 from __future__ import annotations
 
 import difflib
+import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
@@ -21,7 +22,6 @@ from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
 from openqnn.quant.observers import SAMPLE, Observer, Scratch, Seen, Statistics, Watch
 from openqnn.quant.panel import Panel
-from openqnn.quant.threads import cores, in_threads
 from openqnn.runtime.arrays import accepted
 from openqnn.runtime.tapped import Runner, TappedGraph
 
@@ -62,6 +62,11 @@ def calibrate(
         found |= run.statistics()
     _warn_of_nans(found)
     return {name: found[name] for name in wanted}
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Calibration:
@@ -131,7 +136,6 @@ class _Calibration:
             self._free.put(worker)
 
     def statistics(self) -> dict[str, Statistics]:
-        in_threads(_Worker.count, self._all)
         for worker in self._all:
             worker.hand_over()
         return {name: observer.statistics() for name, observer in self._observers.items()}
@@ -160,10 +164,6 @@ class _Worker:
         with np.errstate(all="ignore"):
             self._runner.run(arrays, look)
         return seen
-
-    def count(self) -> None:
-        for panel in self._panels:
-            panel.count()
 
     def hand_over(self) -> None:
         for panel in self._panels:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 class Panel:
     """Tensors that a thread sees at the same time, in arrays that every sample overwrites.
 
-    `look` at each sample; in the end `count`, and `hand_over` what observers were not told at once.
+    `look` at each sample, and `hand_over` in the end what observers were not told at once.
     """
 
     def __init__(
@@ -73,13 +73,10 @@ class Panel:
             if low[i] <= high[i]:
                 held.take(turn, low[i], high[i])
 
-    def count(self) -> None:
-        """Counts the numbers that wait for it."""
+    def hand_over(self) -> None:
+        """Tells the observers what they have not been told. Only one panel may at a time."""
         for _, held in self._held:
             held.count()
-
-    def hand_over(self) -> None:
-        """Tells the observers what they have not been told, after `count`. Only one panel may at a time."""
         for name, low, high, good in zip(
             self._names, self._least.tolist(), self._most.tolist(), self._good.tolist(), strict=True
         ):

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from openqnn.ir import Array
 from openqnn.quant.observers import Histogram, Statistics
 from openqnn.quant.recipe import Method
-from openqnn.quant.threads import in_threads
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +26,7 @@ LEAST_SHARE = 1 / 64  # of the extremes: the smallest range that a search tries
 GRID = 24  # ends that a search tries on each side, first over the whole range and then around the best
 PLACES = np.arange(GRID, dtype=np.float64)
 AT_ONCE = 32  # histograms that are searched together: their sums stay in the processor's caches
-ENTROPY_GRID = 64
+ENTROPY_GRID, RANGES_AT_ONCE = 64, 16
 TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
 ROW_GRID = 12
 LEAST_ROW = 0.25  # of the extremes: fewer ends than for activations, each of which costs a rounding
@@ -77,7 +76,7 @@ def _searched(
     if method is Method.PERCENTILE:
         return [_percentile(h, low, high, symmetric, percentile) for h, (low, high) in pairs]
     if method is Method.ENTROPY:
-        return in_threads(lambda pair: _entropy(pair[0], *pair[1], bitwidth), pairs)
+        return [_entropy(h, low, high, bitwidth) for h, (low, high) in pairs]
     weight = CLIPPING if method is Method.SQNR else 1.0
     found: list[tuple[float, float]] = []
     for start in range(0, len(pairs), AT_ONCE):
@@ -239,19 +238,29 @@ def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp],
     mass, own = running[:, 0], np.zeros(len(counts) + 1)
     for x, out in ((counts, running[1:, 0]), (counts > 0, running[1:, 1]), (_xlogx(counts), own[1:])):
         np.cumsum(x, out=out)
-    parts = np.arange((1 << bitwidth) + 1, dtype=np.int32)  # times at most 8192 bins
-    borders = first[:, None] + (parts * (last - first).astype(np.int32)[:, None] >> bitwidth)
+    # A few ranges at a time, so that no array is so large that its memory would be new each time.
+    parts = [slice(i, i + RANGES_AT_ONCE) for i in range(0, len(first), RANGES_AT_ONCE)]
+    found = [_by_level(running, first[part], last[part], bitwidth) for part in parts]
+    known, lowest, highest = map(np.concatenate, zip(*found, strict=True))
+    told = own[last] - own[first] - known
+    for bin_, logs, tail in ((first, lowest, mass[first]), (last - 1, highest, mass[-1] - mass[last])):
+        held = counts[np.clip(bin_, 0, len(counts) - 1)]
+        told += _xlogx(held + tail) - _xlogx(held) - tail * logs
+    total = max(float(mass[-1]), TINY)
+    return told / total + np.log(np.maximum(mass[last] - mass[first], TINY) / total)
+
+
+def _by_level(
+    running: Floats, first: NDArray[np.intp], last: NDArray[np.intp], bitwidth: int
+) -> tuple[Floats, Floats, Floats]:
+    """What is known of each range by its levels, and logarithms of what a bin of the first and last holds."""
+    places = np.arange((1 << bitwidth) + 1, dtype=np.int32)  # times at most 8192 bins
+    borders = first[:, None] + (places * (last - first).astype(np.int32)[:, None] >> bitwidth)
     at = running.take(borders, axis=0)
     between = at[:, 1:] - at[:, :-1]
     sums, bins = between[:, :, 0], between[:, :, 1]
     logs = np.log(np.maximum(sums, TINY) / np.maximum(bins, 1.0))
-    inside = mass[last] - mass[first]
-    told = own[last] - own[first] - (sums * logs).sum(axis=1)
-    for bin_, level, tail in ((first, 0, mass[first]), (last - 1, -1, mass[-1] - mass[last])):
-        held = counts[np.clip(bin_, 0, len(counts) - 1)]
-        told += _xlogx(held + tail) - _xlogx(held) - tail * logs[:, level]
-    total = max(float(mass[-1]), TINY)
-    return told / total + np.log(np.maximum(inside, TINY) / total)
+    return (sums * logs).sum(axis=1), logs[:, 0], logs[:, -1]
 
 
 def _xlogx(x: Floats) -> Floats:
