@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from openqnn.ir import Array
 from openqnn.quant.observers import Bins, Observer, Scratch, Seen
 
+MOST_SAMPLES = 16  # whose numbers wait to be counted; few, so that many samples take no more memory than some
 GAP = 4096  # numbers between two tensors that are sooner looked at than gone around
 
 Floats = NDArray[np.float32]
@@ -90,7 +91,8 @@ class _Held:
         self._bins, self._flat, self._step, self._scratch = bins, flat, step, scratch
         self._picked = -(-flat.size // step)  # at most, of each sample
         # Where only one sample would fit, its numbers are counted where they are.
-        self._numbers = np.empty(room, np.float32) if room >= 2 * self._picked else None
+        size = min(room, MOST_SAMPLES * self._picked)
+        self._numbers = np.empty(size, np.float32) if size >= 2 * self._picked else None
         self._filled, self._ends = 0, list[float]()
 
     def take(self, turn: int, low: float, high: float) -> None:
