@@ -15,6 +15,7 @@ from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
 from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
 from openqnn.ops.fixed_pairs import squared, times, total
+from openqnn.ops.fixed_wide import wide_prelu
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
@@ -309,7 +310,7 @@ class Prelu:
     out0 = result()
     infer = same
     lower = as_onnx("PRelu")
-    fixed = first_of(fixed16.prelu, prelu)
+    fixed = first_of(wide_prelu, prelu)
     moves = Moves.ELEMENTWISE
 
 

@@ -1,4 +1,4 @@
-"""How HTP adds products of 16-bit data and constant weights.
+"""How HTP adds products of 16-bit data and constant weights, and multiplies such data by slopes.
 
 Measured on libQnnHtp: it adds stored integers, their zero point with them, times weights, and drops as many
 bits of the sum as weights have, 8 or 16. What the zero point has added is taken off and a bias is put on in
@@ -17,8 +17,8 @@ import numpy as np
 
 from openqnn.ir import Array, Node
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, centred, offset_of, scale_of
-from openqnn.ops.fixed16 import HIGHEST, is_wide
+from openqnn.ops.fixed import Compute, along, centred, offset_of, rounded, scale_of
+from openqnn.ops.fixed16 import HIGHEST, factor, is_wide
 from openqnn.ops.schema import OPS
 
 FEW_TAPS, MANY_TAPS = 8, 64
@@ -75,10 +75,29 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
     ratio = (scale_of(n.out) / step).astype(np.float32)
     zero = np.full(len(ratio), -offset_of(n.out), n.out.dtype.numpy)
     pick = slice(None) if len(ratio) > 1 else 0
-    return b.op(
-        "QuantizeLinear", b.op("Floor", found), b.const(ratio[pick]), b.const(zero[pick]),
-        axis=channel % n.out.rank,
-    )  # fmt: skip
+    cut = b.op("Floor", found)
+    stored = b.op("QuantizeLinear", cut, b.const(ratio[pick]), b.const(zero[pick]), axis=channel % n.out.rank)
+    b.wide[stored] = cut, along(step, channel % n.out.rank, n.out.rank)
+    return stored
+
+
+def wide_prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Both slopes are factors of the same shift, in 15 bits, cut off towards zero.
+
+    Right behind a layer it gets the sum, and what comes out is cut to steps, not rounded.
+    """
+    if not is_wide(n.x(0)) or not is_wide(n.x(1)) or not is_wide(n.out) or x[1] not in b.constants:
+        return None
+    slopes = (b.constants[x[1]].astype(np.float64) + offset_of(n.x(1))) * scale_of(n.x(1))
+    ratio = float(np.float32(scale_of(n.x(0))) / np.float32(scale_of(n.out)))
+    unit = 2.0 ** -factor(ratio * max(1.0, float(np.abs(slopes).max(initial=0.0))))[1]
+    above, below = np.trunc(ratio / unit), np.trunc(slopes * ratio / unit)
+    slopes = b.const((below / above).astype(np.float32))
+    if x[0] not in b.wide:
+        return rounded(b, compute([centred(b, x[0], n.x(0), float(above * unit)), slopes]), n.out)
+    cut, step = b.wide[x[0]]
+    steps = b.op("Mul", cut, b.const((step / scale_of(n.out)).astype(np.float32)))
+    return rounded(b, b.op("Floor", compute([steps, slopes])), n.out)
 
 
 def _applies(n: Node, b: Body, x: Sequence[str]) -> bool:
