@@ -68,11 +68,9 @@ def _large() -> list[Case]:
 
 # What is known of the ops that are below WANTED.
 KNOWN = (
-    "- LogSoftmax: the logarithm of the sum is 0.00015 too small on HTP, give or take 0.00008.",
-    "- Atan: the polynomials are known, what is cut on the way is not. Sin and Cos have 13 and 14 bits on",
-    "  HTP, and an error of one of their own steps; the built-in backend rounds the exact value.",
-    "- Divide: a polynomial for the reciprocal, of 15 bits or so. FloorDiv: where the quotient is whole,",
-    "  HTP gives that or the one below.",
+    "- LogSoftmax: where HTP cuts is known on average only.",
+    "- Atan: beyond 1, HTP's reciprocal is a little off; the built-in backend's is exact.",
+    "- FloorDiv: where the quotient is whole, HTP gives that or the one below.",
     "- GridSample and RoiAlign: the weights of the interpolation have few bits on HTP.",
 )
 

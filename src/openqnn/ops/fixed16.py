@@ -69,7 +69,6 @@ HIGHEST = 0x7F7F  # of what is split in two signed bytes to be multiplied: large
 TOWARDS_ZERO = 0.35  # steps that Prelu's results are nearer to zero, on average: HTP cuts one of two products
 SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
 SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
-LOG_LOSS = 1.5e-4  # what HTP's logarithm of Softmax's sum is too small, on average
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
@@ -240,22 +239,15 @@ def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         return None
     pair = data.shape[axis] == 2
     below = np.arange(STORED, dtype=np.int64)
-    powers = (_powers_of_pair if pair else _powers)(below, scale_of(data) * n.float("beta") * np.log2(np.e))
+    rule = powers_by_one if pair else _powers
+    found = rule(below, scale_of(data) * n.float("beta") * np.log2(np.e))
     stored, axes = b.cast(x[0], np.int32), b.ints(axis)
     down = b.op("Sub", b.op("ReduceMax", stored, axes), stored)
-    parts = b.op("Gather", b.const(powers.astype(np.float32)), down)
+    parts = b.op("Gather", b.const(found.astype(np.float32)), down)
     share = b.op("Div", parts, b.op("ReduceSum", parts, axes))
     steps = b.op("Mul", share, b.const(1 / scale_of(out), np.float32))
     whole = b.op("Round", steps) if pair else b.op("Floor", steps)
     return rounded(b, whole, out)
-
-
-def log_softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """HTP's logarithm of the sum is too small by a little that is known on average only."""
-    if not is_wide(n.x(0)) or not is_wide(n.out):
-        return None
-    real = b.op("Add", compute([dequantized(b, x[0], n.x(0))]), b.const(LOG_LOSS, np.float32))
-    return rounded(b, real, n.out, scale_of(n.out))
 
 
 def _powers(below: Array, slope: float) -> Array:
@@ -265,7 +257,8 @@ def _powers(below: Array, slope: float) -> Array:
     return np.minimum(shifted(found, (k >> 16) + 1), ONE - 1)
 
 
-def _powers_of_pair(below: Array, slope: float) -> Array:
+def powers_by_one(below: Array, slope: float) -> Array:
+    """2^-(below * slope) by one polynomial: for Softmax of two numbers, and for LogSoftmax."""
     whole = np.floor(-below * slope)
     return np.polynomial.polynomial.polyval(-below * slope - whole, PAIR) * np.exp2(whole)
 

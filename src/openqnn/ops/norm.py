@@ -10,7 +10,8 @@ from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
-from openqnn.ops.fixed16 import log_softmax, softmax
+from openqnn.ops.fixed16 import softmax
+from openqnn.ops.fixed16_logs import log_softmax
 from openqnn.ops.schema import (
     ABSENT,
     BIAS,

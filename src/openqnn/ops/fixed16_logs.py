@@ -1,0 +1,31 @@
+"""How HTP computes LogSoftmax of a 16-bit tensor, as measured on libQnnHtp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from openqnn.ir import Node
+from openqnn.ops.body import Body
+from openqnn.ops.fixed import Compute, rounded, scale_of
+from openqnn.ops.fixed16 import STORED, is_wide, powers_by_one
+
+LOSS = 0.65  # steps of the output that the logarithm is too small, on average: HTP cuts it
+
+
+def log_softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """How far below the largest number the others are, less the logarithm of the sum of their powers."""
+    data, out, axis = n.x(0), n.out, n.int("axis")
+    if not is_wide(data) or not is_wide(out):
+        return None
+    slope = scale_of(data) * n.float("beta")
+    table = powers_by_one(np.arange(STORED, dtype=np.int64), slope * np.log2(np.e))
+    stored, axes = b.cast(x[0], np.int32), b.ints(axis)
+    down = b.op("Sub", b.op("ReduceMax", stored, axes), stored)
+    parts = b.op("Gather", b.const(table.astype(np.float32)), down)
+    whole = b.op(
+        "Sub", b.op("Log", b.op("ReduceSum", parts, axes)), b.const(LOSS * scale_of(out), np.float32)
+    )
+    real = b.op("Mul", b.cast(down, np.float32), b.const(-slope, np.float32))
+    return rounded(b, b.op("Sub", real, whole), out, scale_of(out))
