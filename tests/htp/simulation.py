@@ -70,7 +70,6 @@ def _large() -> list[Case]:
 KNOWN = (
     "- LogSoftmax: where HTP cuts is known on average only.",
     "- Atan: beyond 1, HTP's reciprocal is a little off; the built-in backend's is exact.",
-    "- FloorDiv: where the quotient is whole, HTP gives that or the one below.",
     "- GridSample and RoiAlign: the weights of the interpolation have few bits on HTP.",
 )
 

@@ -102,6 +102,24 @@ def test_quotients_are_the_same_integers(encodings: tuple[tuple[float, int], ...
     np.testing.assert_array_equal(ours, theirs)
 
 
+def test_whole_quotients_are_rounded_down_alike() -> None:
+    """What HTP's reciprocal is off decides; of exact quotients a third would differ here."""
+    graph, shape = Graph("quotient"), (1, 64, 64, 16)
+    operands = [graph.add_input(name, DType.UFIXED_16, shape) for name in ("x", "y")]
+    for value in operands:
+        value.encoding = Encoding.per_tensor(0.5, 0, 16)
+    z = Builder(graph)("ElementWiseFloorDiv", *operands)
+    z.dtype, z.encoding = DType.UFIXED_16, Encoding.per_tensor(0.25, 0, 16)
+    graph.add_output(z)
+    rng = np.random.default_rng(5)
+    below = rng.integers(1, 8000, shape)
+    above = below * rng.integers(1, 8, shape)
+    feed = {"x": above.astype(np.uint16), "y": below.astype(np.uint16)}
+    with Worker() as worker:
+        theirs = run_htp(worker, graph, [feed])[0][z.name]
+    assert np.mean(CpuExecutable(graph, threads=1).run(feed)[z.name] == theirs) > 0.97
+
+
 @pytest.mark.slow
 def test_all_ops_agree_as_they_did() -> None:
     found = run_all()

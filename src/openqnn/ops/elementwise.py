@@ -15,7 +15,7 @@ from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
 from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
 from openqnn.ops.fixed_pairs import squared, times, total
-from openqnn.ops.fixed_wide import wide_prelu
+from openqnn.ops.fixed_wide import behind_layer, wide_prelu
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
     ABSENT,
@@ -114,7 +114,7 @@ HardSwish = unary(
     "HardSwish",
     "HardSwish",
     "x * clip(x + 3, 0, 6) / 6.",
-    fixed=first_of(by_table(fixed16.hard_swish), hard_swish),
+    fixed=first_of(behind_layer, by_table(fixed16.hard_swish), hard_swish),
 )
 
 
@@ -151,7 +151,12 @@ Add = binary(
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
 Divide = binary("ElementWiseDivide", "Div", "a / b.", fixed=fixed16_quotients.divide, same_as=neutral(1))
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
-FloorDiv = binary("ElementWiseFloorDiv", lambda n, b, x: floor_div(n, b, x), "floor(a / b).")
+FloorDiv = binary(
+    "ElementWiseFloorDiv",
+    lambda n, b, x: floor_div(n, b, x),
+    "floor(a / b).",
+    fixed=fixed16_quotients.floor_divide,
+)
 Fmod = binary(
     "ElementWiseFmod", lambda n, b, x: fmod(n, b, x), "Remainder of the division with the sign of b."
 )

@@ -28,14 +28,28 @@ def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     by, exponent = mantissa(scale_of(n.x(0)) / scale_of(n.x(1)) / scale_of(n.out))
     highest, twos = _highest(above)
     scaled = np.ldexp((highest * by + (1 << FACTOR - 1) >> FACTOR) * 1.0, twos + exponent)
-    tables = np.sign(above) * scaled, reciprocals(below)
-    parts = [
-        b.op("Gather", b.const(table), b.cast(name, np.int32)) for table, name in zip(tables, x, strict=False)
-    ]
-    exact = b.op("Mul", *parts)
+    exact = _product(b, x, np.sign(above) * scaled, reciprocals(below))
     half = b.op("Mul", b.op("Sign", exact), b.const(0.5))
     whole = b.op("Floor", b.op("Abs", b.op("Add", exact, half)))
     return rounded(b, b.cast(b.op("Mul", whole, b.op("Sign", exact)), np.float32), n.out)
+
+
+def floor_divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The same quotient rounded down: what the reciprocal is off decides where quotients are whole."""
+    values = (n.x(0), n.x(1), n.out)
+    if not all(is_wide(v) for v in values):
+        return None
+    above, below = (np.arange(STORED, dtype=np.int64) + offset_of(v) for v in values[:2])
+    highest, twos = _highest(above)
+    ratio = scale_of(n.x(0)) / scale_of(n.x(1))
+    found = _product(b, x, np.sign(above) * np.ldexp(highest * ratio, twos), reciprocals(below))
+    return rounded(b, b.cast(b.op("Floor", found), np.float32), n.out, scale_of(n.out))
+
+
+def _product(b: Body, x: Sequence[str], *tables: Array) -> str:
+    """Of what tables have for the stored integers, in float64, where it is exact."""
+    pairs = zip(tables, x, strict=False)
+    return b.op("Mul", *(b.op("Gather", b.const(t), b.cast(name, np.int32)) for t, name in pairs))
 
 
 def _highest(x: Array) -> tuple[Array, Array]:
