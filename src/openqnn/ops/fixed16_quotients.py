@@ -16,7 +16,8 @@ from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
 RECIPROCALS = np.array([
     (32769, -32086, 11794), (32232, -27318, 6555), (31054, -22353, 3945), (29548, -18222, 2530),
 ])  # fmt: skip
-BITS = 14  # behind the point in reciprocals
+BITS = 14  # behind the point in reciprocals, and those that a quotient keeps before it is rounded down
+LEAST = 1e-9  # far less than any quotient
 
 
 def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
@@ -43,7 +44,15 @@ def floor_divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | 
     highest, twos = _highest(above)
     ratio = scale_of(n.x(0)) / scale_of(n.x(1))
     found = _product(b, x, np.sign(above) * np.ldexp(highest * ratio, twos), reciprocals(below))
-    return rounded(b, b.cast(b.op("Floor", found), np.float32), n.out, scale_of(n.out))
+    return rounded(b, b.cast(b.op("Floor", _cut(b, found)), np.float32), n.out, scale_of(n.out))
+
+
+def _cut(b: Body, x: str) -> str:
+    """Numbers cut towards zero to their highest 14 bits."""
+    size = b.op("Max", b.op("Abs", x), b.const(LEAST))
+    twos = b.op("Floor", b.op("Add", b.op("Mul", b.op("Log", size), b.const(1 / np.log(2))), b.const(LEAST)))
+    unit = b.op("Pow", b.const(2.0), b.op("Sub", twos, b.const(BITS - 1.0)))
+    return b.op("Mul", b.op("Sign", x), b.op("Mul", b.op("Floor", b.op("Div", size, unit)), unit))
 
 
 def _product(b: Body, x: Sequence[str], *tables: Array) -> str:
