@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.ir import Array, DType, Encoding, Graph, Value
+from openqnn.ir import Array, DType, Encoding, Given, Graph, Value
 from openqnn.ops import Builder
 from openqnn.ops.fixed16 import HIGHEST
 from openqnn.ops.fixed_wide import goes_astray, taps
@@ -162,3 +162,38 @@ def test_the_quantizer_leaves_such_filters_8_bits(width: int, bits: int) -> None
             results += session.run({"x": samples[0]}).values()
     noise = 10 * np.log10(np.square(results[0]).sum() / np.square(results[0] - results[1]).sum())
     assert noise > (35 if bits == 8 else 65)
+
+
+def clip(joined: bool) -> Graph:
+    """A HardSigmoid in single ops; `joined` with larger values behind it."""
+    graph = Graph("clip")
+    b, x = Builder(graph), graph.add_input("x", DType.FLOAT_32, (1, 8, 8, 16))
+    share = b.clip(b.add(b.mul(x, 0.2), 0.5), 0.0, 1.0)
+    graph.add_output(b.concat([share, b.mul(x, 3.0)], 3) if joined else share)
+    return graph
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("width", [8, 16])
+def test_a_clip_is_left_to_the_encoding(width: int, joined: bool) -> None:
+    """libQnnHtp leaves out ReluMinMax behind what computes: with headroom above 1.0 it would give more."""
+    graph = clip(joined)
+    samples = [np.random.default_rng(i).normal(0, 3, (1, 8, 8, 16)).astype(np.float32) for i in range(4)]
+    fixed = openqnn.quantize(graph, samples[:3], act_bw=width)
+    results: list[Array] = []
+    for made, backend in ((graph, "cpu"), (fixed, "cpu"), (fixed, "htp")):
+        with openqnn.Session(made, backend=backend) as session:
+            results += session.run({"x": samples[3] * 2}).values()
+    real, ours, theirs = (r[..., :16] for r in results)
+    step = (3 * 2 if joined else 1) * 12 / ((1 << width) - 1)
+    assert np.abs(real - theirs).max() < 4 * step
+    assert np.abs(ours - theirs).max() < 2 * step
+
+
+def test_a_clip_that_an_encoding_undoes_is_talked_about() -> None:
+    graph = clip(joined=False)
+    (share,) = graph.outputs
+    wide = Given("override", 16, encoding=Encoding.per_tensor(4 / 65535, 0, 16))
+    samples = [np.random.default_rng(0).normal(0, 3, (1, 8, 8, 16)).astype(np.float32)]
+    with pytest.warns(openqnn.OpenQnnWarning, match=r"clips 1 nodes .* \[0, 1\], encoded \[0, 4\]"):
+        openqnn.quantize(graph, samples, act_bw=16, given={share.name: wide})

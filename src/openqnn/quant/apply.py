@@ -16,8 +16,8 @@ from openqnn.ops.fixed16 import HIGHEST
 from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.blocks import block_encoding, why_no_blocks
-from openqnn.quant.bounds import EVERYTHING, Bounds, Range
-from openqnn.quant.encode import activation_type, encoding, parameter_type, signed_encoding
+from openqnn.quant.bounds import EVERYTHING, Bounds, Range, clip_limits
+from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
 from openqnn.quant.fused import least_top
 from openqnn.quant.headroom import widening
 from openqnn.quant.observers import Statistics
@@ -77,6 +77,7 @@ class Apply:
         join_stored(self.graph)
         self._say_whole()
         self._say_narrow()
+        self._say_unclipped()
         self.graph.given = {}  # the tensors have it now
         return Applied(self.graph, self.provenance)
 
@@ -95,6 +96,21 @@ class Apply:
                 f"{len(self.narrow)} weights have 8 bits, not 16: '{self.narrow[0]}': libQnnHtp computes"
                 f" filters of {taps} wrong in 16"
             )
+            warnings.warn(message, OpenQnnWarning, stacklevel=2)
+
+    def _say_unclipped(self) -> None:
+        """Right behind what computes, HTP clips to the ends of the encoding; in 8 bits so only from below."""
+        found: list[str] = []
+        for node in self.graph.nodes:
+            wanted, coded = clip_limits(node), node.out.encoding if node.outputs else None
+            if wanted is None or coded is None or node.x(0).producer is None:
+                continue
+            low, high = limits(coded, node.out.dtype.signed)
+            beyond = max(high - wanted[1], wanted[0] - low) > coded.scale[0]
+            if beyond and (coded.bitwidth == 16 or low > wanted[0] - coded.scale[0]):
+                found.append(f"'{node.name}': [{wanted[0]:g}, {wanted[1]:g}], encoded [{low:g}, {high:g}]")
+        if found:
+            message = f"libQnnHtp clips {len(found)} nodes to the range of their encoding instead: {found[0]}"
             warnings.warn(message, OpenQnnWarning, stacklevel=2)
 
     # -- activations -----------------------------------------------------------------------------------------

@@ -42,8 +42,9 @@ class Bounds:
 
     def _reach_of(self, node: Node) -> Range:
         schema = schema_of(node)
-        if schema.output_range is not None:
-            return schema.output_range
+        limits = schema.output_range or clip_limits(node)
+        if limits is not None:
+            return limits
         if _neuron(node) in ("SIGMOID", "HARD_SIGMOID"):
             return 0.0, 1.0
         data = [v for v in node.inputs if v is not None]
@@ -88,6 +89,16 @@ class Bounds:
         if value is node.x(0):
             return low + least, high + most
         return least - high, most - low
+
+
+def clip_limits(node: Node) -> Range | None:
+    """The two ends that a node clips its input to.
+
+    Right behind what computes, HTP leaves the clip to the ends of the output's encoding, wherever these are.
+    """
+    if not schema_of(node).clips or "max_value" not in node.params:
+        return None
+    return node.float("min_value"), node.float("max_value")
 
 
 def saturation(node: Node, width: int) -> Range | None:

@@ -14,6 +14,7 @@ from openqnn.errors import UsageError
 from openqnn.ir import DType, Given, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Operand, Role
+from openqnn.quant.bounds import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
 
 OVERRIDE, CALIBRATION, FIXED, SHARED = "override", "calibration", "fixed range", "shared"
@@ -170,9 +171,16 @@ class Plan:
         return len(set(value.users)) == 1 and not self.graph.is_output(value) and value.producer is not None
 
     def _shares(self, value: Value, node: Node) -> bool:
-        """Of several inputs, those that something else reads too keep a finer range of their own."""
-        if len(carries(node)) == 1:
+        """Of several inputs, those that something else reads too keep a finer range of their own.
+
+        So do those that are clipped, unless all are to the same ends: HTP clips to the ends of an encoding.
+        """
+        joined = carries(node)
+        if len(joined) == 1:
             return True
+        limits = [_limits(v) for v in joined]
+        if _limits(value) is not None and len(set(limits)) > 1:
+            return False
         current: Value | None = value
         while current is not None:
             if not self._only_reader(current, node):
@@ -230,6 +238,15 @@ def _readers(value: Value) -> list[Node]:
             else:
                 found.append(node)
     return found
+
+
+def _limits(value: Value) -> tuple[float, float] | None:
+    """The ends that a tensor was clipped to before it was moved."""
+    node = value.producer
+    if node is None:
+        return None
+    moved = carries(node)
+    return _limits(moved[0]) if len(moved) == 1 else clip_limits(node)
 
 
 def _is_second(value: Value) -> bool:
