@@ -82,10 +82,7 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
 
 
 def wide_prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Both slopes are factors of the same shift, in 15 bits, cut off towards zero.
-
-    Right behind a layer it gets the sum, and what comes out is cut to steps, not rounded.
-    """
+    """Both slopes are factors of the same shift, in 15 bits, cut off towards zero."""
     if not is_wide(n.x(0)) or not is_wide(n.x(1)) or not is_wide(n.out) or x[1] not in b.constants:
         return None
     slopes = (b.constants[x[1]].astype(np.float64) + offset_of(n.x(1))) * scale_of(n.x(1))
@@ -95,9 +92,17 @@ def wide_prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     slopes = b.const((below / above).astype(np.float32))
     if x[0] not in b.wide:
         return rounded(b, compute([centred(b, x[0], n.x(0), float(above * unit)), slopes]), n.out)
+    return behind_layer(n, b, [x[0], slopes], compute)
+
+
+def behind_layer(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """An activation right behind a layer gets the sum, and what comes out is cut to steps, not rounded."""
+    if x[0] not in b.wide or not is_wide(n.out):
+        return None
     cut, step = b.wide[x[0]]
-    steps = b.op("Mul", cut, b.const((step / scale_of(n.out)).astype(np.float32)))
-    return rounded(b, b.op("Floor", compute([steps, slopes])), n.out)
+    real = compute([b.op("Mul", cut, b.const(step.astype(np.float32))), *x[1:]])
+    steps = b.op("Mul", real, b.const(1 / scale_of(n.out), np.float32))
+    return rounded(b, b.op("Floor", steps), n.out)
 
 
 def _applies(n: Node, b: Body, x: Sequence[str]) -> bool:
