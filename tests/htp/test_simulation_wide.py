@@ -164,6 +164,41 @@ def test_the_quantizer_leaves_such_filters_8_bits(width: int, bits: int) -> None
     assert noise > (35 if bits == 8 else 65)
 
 
+def activation(op: str, layer: bool) -> Graph:
+    """All stored integers through an op, or sums that reach beyond the range of the layer before it."""
+    rng, graph, channels = np.random.default_rng(5), Graph("activation"), 32
+    shape = (1, 1, 4096, 16) if layer else (1, 64, 1024, 1)
+    b, x = Builder(graph), graph.add_input("x", DType.UFIXED_16, shape)
+    x.encoding = Encoding.per_tensor(1e-4, ZERO, 16)
+    if layer:
+        scales = Encoding((0.02,) * channels, (0,) * channels, 8, 3, True)
+        data = rng.integers(-127, 128, (1, 1, 16, channels)).astype(np.int8)
+        w = Value("w", DType.SFIXED_8, data.shape, scales, data)
+        x = b("Conv2d", x, w, stride=(1, 1), pad_amount=((0, 0), (0, 0)))
+        x.dtype, x.encoding = DType.UFIXED_16, Encoding.per_tensor(2e-4, MIDDLE, 16)
+    slopes = Value(
+        "slopes", DType.UFIXED_16, (x.shape[-1],), Encoding.per_tensor(0.8 / 65535, -16000, 16),
+        rng.integers(0, 65536, x.shape[-1]).astype(np.uint16),
+    )  # fmt: skip
+    y = b(op, x, slopes) if op == "Prelu" else b(op, x)
+    y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(1.3e-4, -9000, 16)
+    graph.add_output(y)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("op", "layer", "least"), [("Prelu", False, 0.999), ("Prelu", True, 0.9), ("HardSwish", True, 0.999)]
+)
+def test_activations(op: str, layer: bool, least: float) -> None:
+    """Behind a layer they get its sum, and cut what comes out of it to steps.
+
+    How many bits the factor of Prelu has there is not known.
+    """
+    ours, theirs = both(activation(op, layer))
+    assert np.mean(np.abs(ours - theirs) <= 1) >= least
+    assert abs(np.mean(ours - theirs)) < 0.05, "rounded, results would be half a step larger"
+
+
 def clip(joined: bool) -> Graph:
     """A HardSigmoid in single ops; `joined` with larger values behind it."""
     graph = Graph("clip")

@@ -66,7 +66,6 @@ ROOTS = np.array([
     (524.903, -4.385), (520.498, -4.000), (516.498, -4.000),
 ])  # fmt: skip
 HIGHEST = 0x7F7F  # of what is split in two signed bytes to be multiplied: larger numbers become this one
-TOWARDS_ZERO = 0.35  # steps that Prelu's results are nearer to zero, on average: HTP cuts one of two products
 SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
 SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
@@ -295,11 +294,3 @@ def squared(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     whole = b.cast(b.op("Clip", b.op("Floor", moved), *limits), np.float32)
     real = b.op("Mul", b.op("Mul", whole, whole), b.const(step**2, np.float32))
     return rounded(b, real, n.out, scale_of(n.out))
-
-
-def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    if not is_wide(n.x(0)) or not is_wide(n.x(1)) or not is_wide(n.out):
-        return None
-    real = compute([dequantized(b, x[0], n.x(0)), dequantized(b, x[1], n.x(1))])
-    less = b.op("Mul", b.op("Sign", real), b.const(TOWARDS_ZERO * scale_of(n.out), np.float32))
-    return rounded(b, b.op("Sub", real, less), n.out, scale_of(n.out))
