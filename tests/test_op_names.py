@@ -42,6 +42,8 @@ ABOUT_NAMES = {
     "cli/platform.py": "below the graph: the one node that a library is tried with",
     "runtime/widen.py": "ONNX's Cast, not QNN's",
     "runtime/blocked.py": "ONNX's Conv, not QNN's",
+    "runtime/cpu.py": "ONNX's Conv, not QNN's",
+    "runtime/keep_blocked.py": "ONNX's ops, not QNN's",
 }
 FAMILIES = {re.sub(r"\dd$", "", op) for op in OPS if re.search(r"\dd$", op)}  # PoolMax2d by its first part
 

@@ -147,6 +147,8 @@ class Bins:
         """The bins from the one that holds `low` to the one that holds `high`."""
         width = 2.0**self.exponent
         first, last = _place(low, self.exponent), _place(high, self.exponent) + 1
+        if not first and self.counts[BINS - 1]:
+            first = -1  # a number below zero that was counted while bins were as narrow as it
         return Histogram(
             self.counts[BINS + first : BINS + last].copy(), first * width, last * width, self.zeros
         )

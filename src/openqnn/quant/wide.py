@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from openqnn.ir import Given, Graph, Node, Value
 from openqnn.ops import schema_of
+from openqnn.ops.fixed_wide import goes_astray
 from openqnn.quant.bounds import ADD, MULTIPLY, SUBTRACT
 from openqnn.quant.plan import carries, is_real, is_weight, operands
 from openqnn.quant.recipe import FLOAT, Recipe
@@ -58,7 +59,7 @@ def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict
     """Such nodes by name. Those of which somebody said something are left alone."""
     if not recipe.wide:
         return {}
-    found = _spectra(graph)
+    found = _spectra(graph, recipe.wide_weights or recipe.weight_bw == WIDTH)
     if recipe.act_bw < WIDTH:
         rules = (MIXED, _mixed(graph)), (SQUARE, _squares(graph)), (SMALL_NODE, _small(graph))
         found = {node: wide for wide, nodes in rules for node in nodes} | found
@@ -130,8 +131,11 @@ def _squares(graph: Graph) -> Iterable[Node]:
     return found
 
 
-def _spectra(graph: Graph) -> dict[Node, Wide]:
-    """From the filters of a spectrum to the logarithm of its squares, and all filters before those."""
+def _spectra(graph: Graph, wide_weights: bool) -> dict[Node, Wide]:
+    """From the filters of a spectrum to the logarithm of its squares, and all filters before those.
+
+    Filters that need weights of 16 bits and cannot have them stay in floating point, too.
+    """
     logs = [n for n in graph.nodes if n.op == LOGARITHM]
     power = [n for n in logs if any(map(_is_square, _before([n], _is_linear, _is_square)))]
     below = _before(power, _is_linear, _is_square)
@@ -140,7 +144,8 @@ def _spectra(graph: Graph) -> dict[Node, Wide]:
     filters = [n for n in above if _is_layer(n)]
     real = [n for n in (*power, *below, *above) if not _is_layer(n) or n in below]
     before = _before(filters, _is_linear, lambda _: False)
-    return dict.fromkeys((*filters, *before), FILTER) | dict.fromkeys(real, DECIBELS)
+    astray = [n for n in (*filters, *before) if wide_weights and _is_layer(n) and goes_astray(n)]
+    return dict.fromkeys((*filters, *before), FILTER) | dict.fromkeys((*real, *astray), DECIBELS)
 
 
 def _before(nodes: Iterable[Node], among: Test, until: Test) -> list[Node]:
