@@ -11,7 +11,12 @@ import openqnn
 from openqnn.ir import Array, Graph
 from openqnn.quant.recipe import Scheme
 from openqnn.quantization import quantize
+from tests.models.fetch import model_path
+from tests.models.sets import data_set, shapes_of
 from tests.quant.test_rounding import network, smooth
+from tests.quant.test_wide import sqnr
+
+DEEP = "effword_fp32"
 
 
 def shift(graph: Graph, fixed: Graph, feeds: list[dict[str, Array]]) -> float:
@@ -38,3 +43,13 @@ def test_means_come_back(more: dict[str, Any]) -> None:
     assert shift(graph, correct, unseen) < shift(graph, plain, unseen)
     for before, after in zip(weights(plain), weights(correct), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_dropped_bits_do_not_add_up() -> None:
+    """HTP cuts sums of 16-bit data: through a deep network, restored means would leave less and less."""
+    graph = openqnn.convert(model_path(DEEP), input_shapes=shapes_of(DEEP))
+    data = data_set(DEEP)
+    plain, correct = (
+        quantize(graph, data.calibration[:4], algorithms=a, act_bw=16) for a in ((), ("bias_correction",))
+    )
+    assert sqnr(graph, correct, data.evaluation[:4]) > sqnr(graph, plain, data.evaluation[:4]) - 6

@@ -37,6 +37,11 @@ def taps(n: Node) -> int:
     return max(-(-size // by) for size, by in zip(sizes, strides, strict=True))
 
 
+def unit_of(n: Node) -> float:
+    """How many products of one step each make a unit that is left of a sum."""
+    return float(1 << (16 if n.x(1).dtype.bits > 8 else 8))
+
+
 def goes_astray(n: Node) -> bool:
     """Whether HTP computes something else with weights of 16 bits."""
     return FEW_TAPS < taps(n) < MANY_TAPS
@@ -60,8 +65,7 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
     if not _applies(n, b, x) or taps(n) >= MANY_TAPS:
         return None
     w = _filters(n, b.constants[x[1]])
-    wide = n.x(1).dtype.bits > 8
-    unit = float(1 << (16 if wide else 8))
+    unit, wide = unit_of(n), n.x(1).dtype.bits > 8
     step = scale_of(n.x(0)) * w.scale * unit
     part = w.sums * offset_of(n.x(0)) / unit
     more = np.ceil(part - 0.5) - part  # `compute` gets data that are without the zero point from the start
