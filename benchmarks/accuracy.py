@@ -55,6 +55,7 @@ WITHIN, BETTER = -0.3, 3.0  # dB against the better peer: on every model, and on
 OURS, SIMULATED = "ours", "ours, simulated"
 STRICT = "one width"  # no node has another: our default gives 16 bits to some where the others have 8
 SLOWEST = 60.0  # seconds that one sample may take on HTP
+FEWEST, MANY = 4, 10_000  # samples on HTP, or numbers in fewer, that a figure needs
 NOT_KEPT = "its graph was not kept"
 CAP = 100.0  # dB: what is closer is equal
 MOST_LOST = 1.0  # % of the right answers
@@ -324,6 +325,9 @@ class Judge:
             return
         row.samples = min(max(int(self.htp / taken), 1), len(wanted))
         feeds, truth = data.evaluation[: row.samples], wanted[: row.samples]
+        if row.samples < min(FEWEST, len(wanted)) and sum(a.size for t in truth for a in t.values()) < MANY:
+            row.notes.append(f"HTP: {row.samples} samples in the time say nothing")
+            return
         row.htp[SIMULATED] = sqnr(self.run(graphs[OURS], feeds), truth)
         for who, graph in graphs.items():
             try:
