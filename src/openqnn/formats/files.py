@@ -53,51 +53,21 @@ def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
 
 
 class Parked:
-    """A file in a folder of its own, until it is put where it belongs. It is gone with this object."""
+    """A file in a folder of its own, of which copies are put where they belong. It goes with this object."""
 
     def __init__(self, name: str) -> None:
         folder = tempfile.mkdtemp(prefix="openqnn-")
-        self.path, self._shared = Path(folder, name), None
+        self.path = Path(folder, name)
         weakref.finalize(self, _clear, folder, os.getpid())
 
     def put(self, path: str | os.PathLike[str]) -> None:
-        """Let the file appear under another name, whole or not at all.
-
-        The first time that is the same file where the file system can do so, which takes no copying.
-        """
+        """Let a copy appear, whole or not at all. The kernel copies: nothing passes through this process."""
         with replacing_path(path) as temporary:
-            if self._shared is not None or not self._link(temporary):
-                self._check()
-                shutil.copyfile(self.path, temporary)
-                return
-        self._shared = Path(path).absolute(), _state(self.path)
+            shutil.copyfile(self.path, temporary)
 
     def read(self) -> bytes:
         """What is in the file."""
-        self._check()
         return self.path.read_bytes()
-
-    def _link(self, temporary: Path) -> bool:
-        link = f"{temporary}.same"
-        try:
-            os.link(self.path, link)
-        except OSError:  # another file system, or one without links
-            return False
-        os.replace(link, temporary)
-        return True
-
-    def _check(self) -> None:
-        """Whoever changes the shared file in its place changes ours."""
-        if self._shared is not None and _state(self.path) != self._shared[1]:
-            raise OutputError(
-                f"{self._shared[0]} has been changed since it was written, and there is no other copy",
-                hint="make it again, or copy the file that was written before anything changes it",
-            )
-
-
-def _state(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def _clear(folder: str, process: int) -> None:
