@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import fixed16, fixed16_angles, fixed16_quotients
+from openqnn.ops import fixed16, fixed16_angles, fixed16_pairs, fixed16_quotients
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
@@ -145,7 +145,7 @@ Add = binary(
     "ElementWiseAdd",
     "Add",
     "a + b.",
-    fixed=lambda n, b, x, compute: total(n, b, x, 1),
+    fixed=lambda n, b, x, compute: fixed16_pairs.total(n, b, x, 1) or total(n, b, x, 1),
     same_as=neutral(0, first_too=True),
 )
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
@@ -167,7 +167,13 @@ LessEqual = binary("ElementWiseLessEqual", "LessOrEqual", "a <= b.", BOOL)
 Maximum = binary("ElementWiseMaximum", "Max", "The larger of a and b.")
 Minimum = binary("ElementWiseMinimum", "Min", "The smaller of a and b.")
 Mod = binary("ElementWiseMod", "Mod", "Integer remainder with the sign of b.")
-Multiply = binary("ElementWiseMultiply", "Mul", "a * b.", fixed=times, same_as=neutral(1, first_too=True))
+Multiply = binary(
+    "ElementWiseMultiply",
+    "Mul",
+    "a * b.",
+    fixed=first_of(fixed16_pairs.multiply, times),
+    same_as=neutral(1, first_too=True),
+)
 NotEqual = binary("ElementWiseNotEqual", lambda n, b, x: b.op("Not", b.op("Equal", *x)), "a != b.", BOOL)
 Or = binary("ElementWiseOr", "Or", "Logical or.", BOOL)
 Power = binary("ElementWisePower", "Pow", "a to the power of b.", same_as=neutral(1))
@@ -181,7 +187,7 @@ Subtract = binary(
     "ElementWiseSubtract",
     "Sub",
     "a - b.",
-    fixed=lambda n, b, x, compute: total(n, b, x, -1),
+    fixed=lambda n, b, x, compute: fixed16_pairs.total(n, b, x, -1) or total(n, b, x, -1),
     same_as=neutral(0),
 )
 Xor = binary("ElementWiseXor", "Xor", "Logical exclusive or.", BOOL)
