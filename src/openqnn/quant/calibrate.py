@@ -12,6 +12,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import repeat
 from queue import SimpleQueue
 from threading import Event
 from typing import Any
@@ -20,14 +21,14 @@ import numpy as np
 
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
-from openqnn.quant.observers import SAMPLE, Observer, Scratch, Seen, Statistics, Watch
+from openqnn.quant.observers import Observer, Seen, Statistics, Watch
 from openqnn.quant.panel import Panel
+from openqnn.quant.tally import Tallies, bins_room
 from openqnn.runtime.arrays import accepted
 from openqnn.runtime.tapped import Runner, TappedGraph
 
 Progress = Callable[[int, int | None], None]  # samples done, and of how many where that is known
 SHOWN = 16 << 20  # bytes of values that a thread may hold for looking at
-HELD, MOST_HELD = 16 << 20, 1 << 15  # bytes that a thread may put aside, and numbers of one tensor
 TOGETHER = 180 << 20  # bytes that all threads may take beyond what plain inference takes
 USUAL = 32  # samples, where nobody says how many there are
 MOST_NAMED = 5
@@ -77,19 +78,21 @@ class _Calibration:
     ) -> None:
         self._graph = graph
         use = threads or cores()
-        histograms = any(Watch.HISTOGRAM in watch for watch in wanted.values())
-        self._workers = _workers(graph, use, 2 * SHOWN + HELD * histograms)
+        self._workers = _workers(graph, use)
         loose = [name for name, watch in wanted.items() if Watch.CHANNELS not in watch]
         self._tapped = TappedGraph(
             graph, values, threads=use // self._workers, limit=SHOWN, loose=loose, runs=runs
         )
         types = self._tapped.lowered.types
+        counted = any(Watch.HISTOGRAM in wanted[value.name] for value in values)
+        rooms = bins_room(len(values)) if counted else repeat(None)
         self._observers = {
-            name: Observer(wanted[name], types[tap.name][1], _channel_axis(tap.perm))
-            for name, tap in self._tapped.taps.items()
+            name: Observer(wanted[name], types[tap.name][1], _channel_axis(tap.perm), room)
+            for room, (name, tap) in zip(rooms, self._tapped.taps.items(), strict=False)
         }
         self._free: SimpleQueue[_Worker] = SimpleQueue()
-        self._all = [_Worker(self._tapped, self._observers) for _ in range(self._workers)]
+        self._tallies = Tallies(self._observers)
+        self._all = [_Worker(self._tapped, self._observers, self._tallies) for _ in range(self._workers)]
         for worker in self._all:
             self._free.put(worker)
         self._pool = ThreadPoolExecutor(self._workers, "calibrate")
@@ -136,6 +139,7 @@ class _Calibration:
             self._free.put(worker)
 
     def statistics(self) -> dict[str, Statistics]:
+        self._tallies.count()
         for worker in self._all:
             worker.hand_over()
         return {name: observer.statistics() for name, observer in self._observers.items()}
@@ -144,12 +148,10 @@ class _Calibration:
 class _Worker:
     """What a thread runs samples with, and what it has seen of them."""
 
-    def __init__(self, tapped: TappedGraph, observers: Mapping[str, Observer]) -> None:
+    def __init__(self, tapped: TappedGraph, observers: Mapping[str, Observer], tallies: Tallies) -> None:
         self._runner = Runner(tapped)
-        room = min(MOST_HELD, HELD // (4 * max(1, len(observers))))
-        scratch = Scratch(max(room, 2 * SAMPLE))
         self._panels = [
-            Panel(self._runner.buffer, arrays, observers, room, scratch) for arrays in self._runner.shown
+            Panel(self._runner.buffer, arrays, observers, tallies) for arrays in self._runner.shown
         ]
 
     def run(self, turn: int, arrays: Mapping[str, Array], stop: Event) -> dict[str, Seen]:
@@ -207,10 +209,10 @@ def _of_constant(value: Value, watch: Watch) -> Statistics:
     return observer.statistics()
 
 
-def _workers(graph: Graph, use: int, each: int) -> int:
+def _workers(graph: Graph, use: int) -> int:
     """How many samples may run at once: each takes the memory of an inference and of what is looked at."""
     inference = _peak(graph)
-    return max(1, min(use, (TOGETHER + inference) // (inference + each)))
+    return max(1, min(use, (TOGETHER + inference) // (inference + 2 * SHOWN)))
 
 
 def _peak(graph: Graph) -> int:

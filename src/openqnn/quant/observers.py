@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from openqnn.ir import Array
 
 BINS = 4096  # on either side of zero
+NOWHERE = 2 * BINS  # the place of what does not count
+PLACES = NOWHERE + 1
 SAMPLE = 8192  # numbers of a large tensor that one sample adds to its histogram
 SEARCHED = 16384  # numbers up to which numpy finds the place of an extreme sooner than the extreme itself
 LEAST_FLOAT32 = 2.0**-149
@@ -81,67 +83,46 @@ class Seen:
     channels: tuple[Array, Array, Array, Array] | None = None  # low, high, sum, count
 
 
-class Scratch:
-    """Memory for counting that a thread uses again and again: new memory costs more than the counting."""
-
-    def __init__(self, room: int) -> None:
-        self._room = (np.empty(room, np.float32), np.empty(room, np.int16), np.empty(room, np.bool_))
-
-    def of(self, size: int) -> tuple[Array, NDArray[np.int16], NDArray[np.bool_]]:
-        """For the scaled numbers, the places of their bins, and what is asked about them."""
-        scaled, places, flags = self._room
-        return scaled[:size], places[:size], flags[:size]
-
-
 class Bins:
-    """A histogram around zero whose bins double in width when a number lies outside."""
+    """A histogram around zero whose bins double in width when a number lies outside. Any thread may count."""
 
-    def __init__(self) -> None:
-        self.counts = np.zeros(2 * BINS, np.int64)
+    def __init__(self, room: NDArray[np.int64] | None = None) -> None:
+        """The room has PLACES zeros."""
+        self.counts = np.zeros(PLACES, np.int64) if room is None else room
         self.exponent = LEAST_EXPONENT
         self.zeros = 0
         self._lock = threading.Lock()
 
-    def add(self, values: Array, ends: Sequence[float], weight: int, scratch: Scratch | None = None) -> None:
-        """Counts float32 numbers of one or more samples; each stands for `weight` numbers. Any thread may.
-
-        `ends` are the least and the largest number of each sample. Where not all numbers are given they count
-        once each: the others seldom meet them.
-        """
-        low, high = min(ends), max(ends)
+    def reach(self, low: float, high: float) -> int:
+        """Makes the bins wide enough; returns the exponent of a width at which such numbers have places."""
         most = max(-low, high)
-        # Of zeros alone no width follows.
-        exponent = max(frexp(most / BINS)[1], self.exponent) if most else self.exponent
-        first, last = _place(low, exponent), _place(high, exponent)
-        scaled, places, flags = (scratch or Scratch(values.size)).of(values.size)
-        # Scaling by a power of two is exact, and so is the floor: the same number always meets the same bin.
-        np.multiply(values, np.float32(2.0**-exponent), out=scaled)
-        spans = first <= 0 <= last
-        zeros = weight * int(np.count_nonzero(np.equal(scaled, 0, out=flags))) if spans else 0
-        np.floor(scaled, out=scaled)
-        np.copyto(places, scaled, casting="unsafe")  # several times as fast as a cast to 64 bits
-        places -= first
-        found = np.bincount(places, minlength=last - first + 1)
-        if weight > 1:
-            found *= weight
-            for end in ends:
-                found[_place(end, exponent) - first] += 1
-        with self._lock:  # another thread may have widened the bins meanwhile
-            if exponent > self.exponent:
-                if self.counts.any():
-                    self.counts = _widened(self.counts, exponent - self.exponent)
-                self.exponent = exponent
-            self._count(found, first, self.exponent - exponent)
-            self.zeros += zeros
+        exponent = frexp(most / BINS)[1] if most else self.exponent  # of zeros alone no width follows
+        if exponent > self.exponent:
+            with self._lock:
+                if (doublings := exponent - self.exponent) > 0:  # another thread may have done it
+                    if self.counts.any():
+                        self.counts[:] = _widened(self.counts, doublings)
+                    self.exponent = exponent
+        return self.exponent
 
-    def _count(self, found: NDArray[np.int64], first: int, doublings: int) -> None:
-        """Adds what was found from bin `first` on, in bins that were so many times half as wide."""
-        if doublings:
-            whole = np.zeros_like(self.counts)
-            whole[BINS + first : BINS + first + len(found)] = found
-            self.counts += _widened(whole, doublings)
-        else:
-            self.counts[BINS + first : BINS + first + len(found)] += found
+    def count(self, indices: NDArray[np.intp], exponent: int, weight: int) -> None:
+        """Adds numbers by their places in bins of this exponent, counted from -BINS on.
+
+        Each stands for `weight` numbers."""
+        with self._lock:
+            if doublings := self.exponent - exponent:  # another thread has widened the bins meanwhile
+                indices = indices[indices < NOWHERE] - BINS
+                indices >>= min(doublings, 63)
+                indices += BINS
+            np.add.at(self.counts, indices, np.array([weight], np.int64))
+
+    def note(self, zeros: int, ends: Sequence[float]) -> None:
+        """How many of the numbers were zeros. Where not all were given, the least and the largest of each
+        sample count once: the others seldom meet them."""
+        with self._lock:
+            self.zeros += zeros
+            for end in ends:
+                self.counts[BINS + _place(end, self.exponent)] += 1
 
     def histogram(self, low: float, high: float) -> Histogram:
         """The bins from the one that holds `low` to the one that holds `high`."""
@@ -157,10 +138,15 @@ class Bins:
 class Observer:
     """Watches one tensor. `look` may run in any thread; `add` takes what it found, in sample order."""
 
-    def __init__(self, watch: Watch, shape: tuple[int, ...], axis: int | None = None) -> None:
-        """`shape` is that of the arrays to come, `axis` the one of their channels (None: the last)."""
-        self.bins = Bins() if Watch.HISTOGRAM in watch else None
+    def __init__(
+        self, watch: Watch, shape: tuple[int, ...], axis: int | None = None,
+        room: NDArray[np.int64] | None = None,
+    ) -> None:  # fmt: skip
+        """`shape` is that of the arrays to come, `axis` the one of their channels (None: the last); `room` is
+        for a histogram."""
+        self.bins = Bins(room) if Watch.HISTOGRAM in watch else None
         self.step = _step(prod(shape))  # every how many-th number goes into the bins
+        self.picked = -(-prod(shape) // self.step)  # at most
         self._view = _channel_view(shape, axis) if Watch.CHANNELS in watch else None
         self._low, self._high, self._count, self._nans = inf, -inf, 0, 0
         self._channels: tuple[Array, Array, Array, Array] | None = None
@@ -190,7 +176,12 @@ class Observer:
         if mixed:
             picked = picked[np.isfinite(picked)]
         assert self.bins is not None
-        self.bins.add(picked, [low, high], self.step)
+        exponent = self.bins.reach(low, high)
+        scaled = picked * np.float32(2.0**-exponent)
+        places = np.floor(scaled).astype(np.intp)
+        self.bins.count(places + BINS, exponent, self.step)
+        zeros = scaled.size - int(np.count_nonzero(scaled))
+        self.bins.note(zeros * self.step, (low, high) if self.step > 1 else ())
 
     def add(self, seen: Seen) -> None:
         self._low, self._high = min(self._low, seen.low), max(self._high, seen.high)
@@ -237,7 +228,7 @@ def _extremes(flat: Array) -> tuple[float, float]:
 def _widened(counts: NDArray[np.int64], doublings: int) -> NDArray[np.int64]:
     """The same counts in bins that are so many times twice as wide."""
     merged = 1 << min(doublings, BINS.bit_length() - 1)
-    sums = counts.reshape(-1, merged).sum(axis=1)
+    sums = counts[:NOWHERE].reshape(-1, merged).sum(axis=1)
     wide, half = np.zeros_like(counts), len(sums) // 2
     wide[BINS - half : BINS + half] = sums
     return wide

@@ -1,8 +1,7 @@
 """Many tensors looked at together.
 
-Of a tensor of some hundred numbers numpy takes longer to be called than to compute. So the extremes of all
-tensors in a buffer come from one call, and the numbers for their histograms are put aside until there are
-enough to be worth counting.
+Of a tensor of some hundred numbers numpy takes longer to be called than to compute. So the extremes of
+tensors that lie next to each other in a buffer come from one call, and their histograms from few.
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array
-from openqnn.quant.observers import Bins, Observer, Scratch, Seen
+from openqnn.quant.observers import Observer, Seen
+from openqnn.quant.tally import Picks, Tallies, Tally, parted
 
-MOST_SAMPLES = 16  # whose numbers wait to be counted; few, so that many samples take no more memory than some
 GAP = 4096  # numbers between two tensors that are sooner looked at than gone around
+NEAR = 1 << 20  # numbers that are still in the processor's cache when they are looked at a second time
 
 Floats = NDArray[np.float32]
+Spans = Sequence[tuple[int, int]]  # from where to where in a buffer, in the order of their starts
 
 
 class Panel:
@@ -31,86 +32,75 @@ class Panel:
 
     def __init__(
         self, buffer: Array, arrays: Mapping[str, Array], observers: Mapping[str, Observer],
-        room: int, scratch: Scratch,
+        tallies: Tallies,
     ) -> None:  # fmt: skip
-        """Most arrays are parts of the buffer. Of each tensor `room` numbers may be put aside."""
+        """Most arrays are parts of the buffer."""
         whole, base = buffer.view(np.float32), buffer.ctypes.data
-        self._arrays, self._observers = arrays, observers
+        self._arrays, self._observers, self._common = arrays, observers, tallies
         self._apart = [n for n, array in arrays.items() if not _is_plain(array, buffer, observers[n])]
         starts = {n: (arrays[n].ctypes.data - base) // whole.itemsize for n in arrays.keys() - self._apart}
         self._names = sorted(starts, key=starts.__getitem__)
-        self._runs = _runs(whole, [(starts[n], starts[n] + arrays[n].size) for n in self._names])
-        self._low, self._high = np.empty((2, len(self._names)), np.float32)
-        self._least, self._most = np.full_like(self._low, inf), np.full_like(self._high, -inf)
-        self._good = np.zeros(len(self._names), np.int64)  # samples, by tensor
-        self._held = [
-            (i, _Held(bins, observers[name].step, arrays[name].reshape(-1), room, scratch))
-            for i, name in enumerate(self._names)
-            if (bins := observers[name].bins) is not None
-        ]
+        spans = [(starts[n], starts[n] + arrays[n].size) for n in self._names]
+        self._extremes = _Extremes(whole, spans)
+        self._least = np.full(len(spans), inf, np.float32)
+        self._most = -self._least
+        self._good = np.zeros(len(spans), np.int64)  # samples, by tensor
+        self._tallies = [self._own(names, tally) for names, tally in tallies.of(self._names)]
+
+    def _own(self, names: list[str], tally: Tally) -> tuple[Tally, list[int], list[Picks]]:
+        """A tally with which of this panel's tensors are in it, and their numbers that count."""
+        picks = [self._common.picks(name, self._arrays[name].reshape(-1)) for name in names]
+        return tally, [self._names.index(name) for name in names], picks
 
     def look(self, turn: int) -> dict[str, Seen]:
         """At sample number `turn`. Returns what has to be added to observers in the order of the samples."""
         seen = {name: self._observers[name].look(self._arrays[name], turn) for name in self._apart}
-        for part, borders, at in self._runs:
-            self._low[at] = np.minimum.reduceat(part, borders)[::2]
-            self._high[at] = np.maximum.reduceat(part, borders)[::2]
-        good = np.isfinite(self._low) & np.isfinite(self._high)
+        lows, highs = self._extremes.now()
+        good = np.isfinite(lows) & np.isfinite(highs)
         if not good.all():
             for i in np.flatnonzero(~good):
                 name = self._names[i]
                 seen[name] = self._observers[name].look(self._arrays[name], turn)
-                self._low[i], self._high[i] = inf, -inf
-        np.minimum(self._least, self._low, out=self._least)
-        np.maximum(self._most, self._high, out=self._most)
+                lows[i], highs[i] = inf, -inf
+        np.minimum(self._least, lows, out=self._least)
+        np.maximum(self._most, highs, out=self._most)
         self._good += good
-        if self._held:
-            self._put_aside(turn)
+        if self._tallies:
+            low, high = lows.tolist(), highs.tolist()
+            with self._common.lock:
+                for tally, which, picks in self._tallies:
+                    tally.take(turn, picks, [low[i] for i in which], [high[i] for i in which])
         return seen
-
-    def _put_aside(self, turn: int) -> None:
-        low, high = self._low.tolist(), self._high.tolist()
-        for i, held in self._held:
-            if low[i] <= high[i]:
-                held.take(turn, low[i], high[i])
 
     def hand_over(self) -> None:
         """Tells the observers what they have not been told. Only one panel may at a time."""
-        for _, held in self._held:
-            held.count()
         for name, low, high, good in zip(
             self._names, self._least.tolist(), self._most.tolist(), self._good.tolist(), strict=True
         ):
             self._observers[name].add(Seen(low, high, good * self._arrays[name].size, 0))
 
 
-class _Held:
-    """Numbers of one tensor that wait to be counted."""
+class _Extremes:
+    """The least and the largest number of many stretches of a buffer.
 
-    def __init__(self, bins: Bins, step: int, flat: Array, room: int, scratch: Scratch) -> None:
-        self._bins, self._flat, self._step, self._scratch = bins, flat, step, scratch
-        self._picked = -(-flat.size // step)  # at most, of each sample
-        # Where only one sample would fit, its numbers are counted where they are.
-        size = min(room, MOST_SAMPLES * self._picked)
-        self._numbers = np.empty(size, np.float32) if size >= 2 * self._picked else None
-        self._filled, self._ends = 0, list[float]()
+    Large ones are taken in pieces: what was read for the least is then still at hand for the largest.
+    """
 
-    def take(self, turn: int, low: float, high: float) -> None:
-        picked = self._flat[turn % self._step :: self._step]
-        if self._numbers is None:
-            self._bins.add(picked, [low, high], self._step, self._scratch)
-            return
-        self._ends += low, high
-        filled = self._filled + picked.size
-        self._numbers[self._filled : filled] = picked
-        self._filled = filled
-        if filled + self._picked > self._numbers.size:
-            self.count()
+    def __init__(self, whole: Floats, spans: Spans) -> None:
+        pieces = [(i, min(i + NEAR, end)) for start, end in spans for i in range(start, end, NEAR)]
+        self._runs = _runs(whole, pieces)
+        self._low, self._high = np.empty((2, len(pieces)), np.float32)
+        counts = [-(-(end - start) // NEAR) for start, end in spans]
+        self._firsts = None if len(pieces) == len(spans) else np.cumsum([0, *counts[:-1]])
 
-    def count(self) -> None:
-        if self._numbers is not None and self._ends:
-            self._bins.add(self._numbers[: self._filled], self._ends, self._step, self._scratch)
-            self._filled, self._ends = 0, []
+    def now(self) -> tuple[Floats, Floats]:
+        """NaN where there is one. The caller may change the arrays until the next time."""
+        for part, borders, at in self._runs:
+            self._low[at] = np.minimum.reduceat(part, borders)[::2]
+            self._high[at] = np.maximum.reduceat(part, borders)[::2]
+        if self._firsts is None:
+            return self._low, self._high
+        return np.minimum.reduceat(self._low, self._firsts), np.maximum.reduceat(self._high, self._firsts)
 
 
 def _is_plain(array: Array, buffer: Array, observer: Observer) -> bool:
@@ -118,13 +108,16 @@ def _is_plain(array: Array, buffer: Array, observer: Observer) -> bool:
     return within and array.size > 0 and not observer.by_channel
 
 
-def _runs(whole: Floats, spans: Sequence[tuple[int, int]]) -> list[tuple[Floats, NDArray[np.intp], slice]]:
-    """Stretches of the buffer that hold tensors next to each other: the stretch, where in it tensors and what
-    is between them start in turns, and which tensors they are. Spans are in the order of their starts."""
+def _runs(whole: Floats, spans: Spans) -> list[tuple[Floats, NDArray[np.intp], slice]]:
+    """Stretches of the buffer that hold spans next to each other: the stretch, where in it spans and what is
+    between them start in turns, and which spans they are."""
     apart = [i for i, (a, b) in enumerate(pairwise(spans), 1) if not 0 <= b[0] - a[1] <= GAP]
     found: list[tuple[Floats, NDArray[np.intp], slice]] = []
-    for first, last in pairwise([0, *apart, len(spans)] if spans else []):
-        start, end = spans[first][0], spans[last - 1][1]
-        borders = [at - start for span in spans[first:last] for at in span]
-        found.append((whole[start:end], np.array(borders[:-1], np.intp), slice(first, last)))
+    for begin, stop in pairwise([0, *apart, len(spans)] if spans else []):
+        for a, b in pairwise(parted([b - a for a, b in spans[begin:stop]], NEAR)):
+            own = spans[begin + a : begin + b]
+            start, end = own[0][0], own[-1][1]
+            borders = [at - start for span in own for at in span]
+            at = slice(begin + a, begin + b)
+            found.append((whole[start:end], np.array(borders[:-1], np.intp), at))
     return found

@@ -23,6 +23,7 @@ from openqnn.ops.layout import Perm
 from openqnn.runtime.blocked import blocked, is_worthwhile
 from openqnn.runtime.cpu import FAILURES, OnnxStep, compile_steps, failed, run_numpy
 from openqnn.runtime.lowering import Lowered, Lowering, NumpyStep
+from openqnn.runtime.memory import large
 
 ALIGNMENT = 64  # bytes
 Look = Callable[[int], None]
@@ -70,16 +71,17 @@ class TappedGraph:
         return compile_steps(self.lowered, threads, cuts, shared=bool(cuts), ready=ready)
 
     def _shown(self) -> list[list[tuple[str, str]]]:
-        """The (value, ONNX name) pairs that can be read before the first step and after each."""
+        """The (value, ONNX name) pairs that can be read before the first step and after each. What is there
+        from the start is shown with the first results: computing need not wait for whoever looks."""
         places = {n: i + 1 for i, step in enumerate(self.steps) for n in step.outputs}
         shown: list[list[tuple[str, str]]] = [[] for _ in range(len(self.steps) + 1)]
         for value, tap in self.taps.items():
-            shown[places.get(tap.name, 0)].append((value, tap.name))
+            shown[places.get(tap.name, min(1, len(self.steps)))].append((value, tap.name))
         return shown
 
     def _lives(self) -> dict[str, tuple[int, int]]:
         """From which step to which each name needs its buffer: until it is read for the last time."""
-        lives: dict[str, tuple[int, int]] = dict.fromkeys(self.feeds.values(), (0, 0))
+        lives: dict[str, tuple[int, int]] = dict.fromkeys(self.feeds.values(), (0, 1))
         for i, step in enumerate(self.steps, 1):
             lives |= {n: (lives[n][0], i) for n in step.inputs if n in lives}
             lives |= dict.fromkeys(step.outputs, (i, i))
@@ -91,7 +93,7 @@ class Runner:
 
     def __init__(self, graph: TappedGraph) -> None:
         self._graph = graph
-        self.buffer = np.empty(graph.size, np.uint8)
+        self.buffer = large((graph.size,), np.uint8)
         self._known: dict[str, Array] = dict(graph.lowered.body.constants)
         self._known |= {name: self._view(name, start) for name, start in graph.offsets.items()}
         # what can be read before the first step and after each; every run overwrites the arrays
