@@ -26,7 +26,8 @@ LEAST_SHARE = 1 / 64  # of the extremes: the smallest range that a search tries
 GRID = 24  # ends that a search tries on each side, first over the whole range and then around the best
 PLACES = np.arange(GRID, dtype=np.float64)
 AT_ONCE = 32  # histograms that are searched together: their sums stay in the processor's caches
-ENTROPY_GRID, RANGES_AT_ONCE = 64, 16
+ENTROPY_GRID = 64
+EVENLY = np.linspace(0.0, 1.0, ENTROPY_GRID)
 TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
 ROW_GRID = 12
 LEAST_ROW = 0.25  # of the extremes: fewer ends than for activations, each of which costs a rounding
@@ -76,7 +77,8 @@ def _searched(
     if method is Method.PERCENTILE:
         return [_percentile(h, low, high, symmetric, percentile) for h, (low, high) in pairs]
     if method is Method.ENTROPY:
-        return [_entropy(h, low, high, bitwidth) for h, (low, high) in pairs]
+        levels = _Levels(bitwidth)
+        return [_entropy(h, low, high, levels) for h, (low, high) in pairs]
     weight = CLIPPING if method is Method.SQNR else 1.0
     found: list[tuple[float, float]] = []
     for start in range(0, len(pairs), AT_ONCE):
@@ -206,16 +208,16 @@ def _around(best: Floats, extreme: Floats, span: tuple[Floats, Floats]) -> tuple
 # -- entropy -------------------------------------------------------------------------------------------------
 
 
-def _entropy(histogram: Histogram, low: float, high: float, bitwidth: int) -> tuple[float, float]:
+def _entropy(histogram: Histogram, low: float, high: float, levels: _Levels) -> tuple[float, float]:
     """The range whose rounded distribution tells least less than the real one (Kullback-Leibler)."""
     counts = _without_zeros(histogram)
-    least = min(
-        1.0, (2 << bitwidth) * histogram.width / (high - low)
-    )  # two bins are the least that a level can merge
-    shares = np.linspace(1.0, max(least, LEAST_SHARE), ENTROPY_GRID)
-    place = lambda end: np.rint((end * shares - histogram.first) / histogram.width).astype(np.intp)
-    first, last = (np.clip(place(end), 0, len(counts)) for end in (low, high))
-    best = shares[int(np.argmin(_divergence(counts, first, last, bitwidth)))]
+    # two bins are the least that a level can merge
+    least = min(1.0, (2 << levels.bitwidth) * histogram.width / (high - low))
+    shares = 1.0 + EVENLY * (max(least, LEAST_SHARE) - 1.0)
+    ends = np.array([[low], [high]]) * shares
+    places = np.rint((ends - histogram.first) / histogram.width).astype(np.intp)
+    first, last = np.minimum(np.maximum(places, 0), len(counts))
+    best = shares[int(np.argmin(_divergence(counts, first, last, levels)))]
     return float(low * best), float(high * best)
 
 
@@ -228,39 +230,53 @@ def _without_zeros(histogram: Histogram) -> Floats:
     return counts
 
 
-def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp], bitwidth: int) -> Floats:
+def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp], levels: _Levels) -> Floats:
     """For each range of bins: the information that is lost when what is outside goes to its ends, and what is
     inside is known by level only.
 
     A level spreads its sum over its filled bins alike, so that all follows from running sums at its borders.
     """
-    running = np.zeros((len(counts) + 1, 2))  # side by side, to be found by one look
-    mass, own = running[:, 0], np.zeros(len(counts) + 1)
-    for x, out in ((counts, running[1:, 0]), (counts > 0, running[1:, 1]), (_xlogx(counts), own[1:])):
+    running = np.zeros((2, len(counts) + 1))
+    mass, own = running[0], np.zeros(len(counts) + 1)
+    for x, out in ((counts, mass[1:]), (counts > 0, running[1, 1:]), (_xlogx(counts), own[1:])):
         np.cumsum(x, out=out)
-    # A few ranges at a time, so that no array is so large that its memory would be new each time.
-    parts = [slice(i, i + RANGES_AT_ONCE) for i in range(0, len(first), RANGES_AT_ONCE)]
-    found = [_by_level(running, first[part], last[part], bitwidth) for part in parts]
-    known, lowest, highest = map(np.concatenate, zip(*found, strict=True))
+    known, lowest, highest = levels.known(running, first, last)
     told = own[last] - own[first] - known
     for bin_, logs, tail in ((first, lowest, mass[first]), (last - 1, highest, mass[-1] - mass[last])):
-        held = counts[np.clip(bin_, 0, len(counts) - 1)]
+        held = counts[np.minimum(np.maximum(bin_, 0), len(counts) - 1)]
         told += _xlogx(held + tail) - _xlogx(held) - tail * logs
     total = max(float(mass[-1]), TINY)
     return told / total + np.log(np.maximum(mass[last] - mass[first], TINY) / total)
 
 
-def _by_level(
-    running: Floats, first: NDArray[np.intp], last: NDArray[np.intp], bitwidth: int
-) -> tuple[Floats, Floats, Floats]:
-    """What is known of each range by its levels, and logarithms of what a bin of the first and last holds."""
-    places = np.arange((1 << bitwidth) + 1, dtype=np.int32)  # times at most 8192 bins
-    borders = first[:, None] + (places * (last - first).astype(np.int32)[:, None] >> bitwidth)
-    at = running.take(borders, axis=0)
-    between = at[:, 1:] - at[:, :-1]
-    sums, bins = between[:, :, 0], between[:, :, 1]
-    logs = np.log(np.maximum(sums, TINY) / np.maximum(bins, 1.0))
-    return (sums * logs).sum(axis=1), logs[:, 0], logs[:, -1]
+class _Levels:
+    """What is known of ranges by their levels, in memory that all tensors use: new memory costs as much as
+    what is computed in it."""
+
+    def __init__(self, bitwidth: int) -> None:
+        self.bitwidth = bitwidth
+        self._places = np.arange((1 << bitwidth) + 1, dtype=np.int32)  # times at most 8192 bins
+        self._scaled = np.empty((ENTROPY_GRID, len(self._places)), np.int32)
+        self._borders = np.empty(self._scaled.shape, np.intp)
+        self._at = np.empty((2, *self._scaled.shape))
+        self._sums, self._bins = np.empty((2, ENTROPY_GRID, 1 << bitwidth))
+
+    def known(
+        self, running: Floats, first: NDArray[np.intp], last: NDArray[np.intp]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Of each range, from running sums and numbers of filled bins; and logarithms of what a bin of its
+        first and last level holds."""
+        np.multiply(self._places, (last - first).astype(np.int32)[:, None], out=self._scaled)
+        np.right_shift(self._scaled, self.bitwidth, out=self._scaled)
+        np.add(self._scaled, first[:, None], out=self._borders)
+        for sums, at, between in zip(running, self._at, (self._sums, self._bins), strict=True):
+            np.take(sums, self._borders, out=at, mode="clip")  # no border is outside; else it would be copied
+            np.subtract(at[:, 1:], at[:, :-1], out=between)
+        logs = np.maximum(self._sums, TINY, out=self._at[0, :, 1:])
+        logs /= np.maximum(self._bins, 1.0, out=self._bins)
+        np.log(logs, out=logs)
+        lowest, highest = logs[:, 0].copy(), logs[:, -1].copy()
+        return np.multiply(self._sums, logs, out=self._bins).sum(axis=1), lowest, highest
 
 
 def _xlogx(x: Floats) -> Floats:
