@@ -1,4 +1,5 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE] [--aimet PYTHON]
+"""python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE]
+                     [--models NAME...] [--aimet PYTHON]
 
 `python -m benchmarks accuracy` has options of its own.
 """
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import accuracy, calibrate, context, convert, net_run, speed
+from benchmarks.options import add_models
 from benchmarks.report import machine
 
 PARTS = {
@@ -33,6 +35,7 @@ def main() -> int:
     parser.add_argument(
         "--aimet", metavar="PYTHON", help="a Python with aimet-onnx, which `calibrate` times as well"
     )
+    add_models(parser, calibrate.models(), "calibrate: ")
     arguments = parser.parse_args()
     unknown = [p for p in arguments.parts if p not in PARTS]
     if unknown:
@@ -40,7 +43,7 @@ def main() -> int:
     print(machine(), end="\n\n")
     sections = []
     for part in arguments.parts or PARTS:
-        options = {"aimet": arguments.aimet} if part == "calibrate" else {}
+        options = {"aimet": arguments.aimet, "only": arguments.models} if part == "calibrate" else {}
         sections.append(PARTS[part](**options))
         print(sections[-1].text(), end="\n\n", flush=True)
     if arguments.json:

@@ -29,6 +29,7 @@ import onnx
 
 import openqnn
 from benchmarks.labels import LABELLED, Labelled
+from benchmarks.options import add_models
 from benchmarks.peers import (
     Inputs,
     Outputs,
@@ -427,7 +428,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks accuracy", description="Judge the quantizers."
     )
-    parser.add_argument("--models", default=",".join(SETS), help="some of the models, by comma")
+    add_models(parser, SETS)
     parser.add_argument("--aimet", metavar="PYTHON", help="a Python that has aimet-onnx")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch, for EfficientNet-Lite0")
     parser.add_argument(
@@ -462,7 +463,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _measured(judge: Judge, arguments: argparse.Namespace) -> list[Section]:
-    for model in filter(None, arguments.models.split(",")):
+    for model in SETS if arguments.models is None else arguments.models:
         if arguments.resume and judge.has(model):
             continue
         try:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,13 @@ METHODS = [Method.MIN_MAX, Method.SQNR, Method.ENTROPY, Method.MSE, Method.PERCE
 Sample = dict[str, Any]
 
 
-def measure(aimet: str | None = None) -> Section:
-    """`aimet` is a Python with aimet-onnx."""
+def models() -> list[str]:
+    """Those that can be measured here."""
+    return MODELS + (["efficientnet_lite0"] if EFFICIENTNET in os.environ else [])
+
+
+def measure(aimet: str | None = None, only: Sequence[str] | None = None) -> Section:
+    """`aimet` is a Python with aimet-onnx; without `only` all models are measured."""
     onnxruntime.set_default_logger_severity(3)
     logging.getLogger().setLevel(logging.ERROR)  # ONNX Runtime's quantizer talks through the root logger
     section = Section(
@@ -60,7 +65,7 @@ def measure(aimet: str | None = None) -> Section:
         ("model", "plain s", *(m.value for m in METHODS), "ours s", "ONNX Runtime s", "faster")
         + (("aimet-onnx s", "of it samples", "faster than it") if aimet else ()),
     )
-    for model in MODELS + (["efficientnet_lite0"] if EFFICIENTNET in os.environ else []):
+    for model in only or models():
         section.rows.append(_times(model, aimet))
     worst = lambda column: max(row[column] for row in section.rows)
     section.verdicts += [
@@ -76,7 +81,8 @@ def measure(aimet: str | None = None) -> Section:
         section.verdicts.append(
             Verdict("against aimet-onnx, worst", min(r[-1] for r in section.rows), 4.0, at_least=True)
         )
-    section.verdicts += _memory()
+    if not only:
+        section.verdicts += _memory()
     return section
 
 
