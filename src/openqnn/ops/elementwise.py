@@ -86,7 +86,7 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
 # -- one input -----------------------------------------------------------------------------------------------
 
 Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
-Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
+Asin = unary("ElementWiseAsin", "Asin", "Arc sine.", fixed=by_table(fixed16_angles.asin))
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16_angles.atan))
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.", fixed=by_table(fixed16_angles.cos))
@@ -112,7 +112,7 @@ Sigmoid = unary(
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(fixed16.tanh))
 HardSwish = unary(
     "HardSwish",
-    "HardSwish",
+    lambda n, b, x: b.op("Mul", x[0], b.op("HardSigmoid", x[0], alpha=1 / 6, beta=0.5)),
     "x * clip(x + 3, 0, 6) / 6.",
     fixed=first_of(behind_layer, by_table(fixed16.hard_swish), hard_swish),
 )
