@@ -49,11 +49,6 @@ class Histogram:
     def width(self) -> float:
         return (self.last - self.first) / len(self.counts)
 
-    @property
-    def centers(self) -> NDArray[np.float64]:
-        places = np.arange(len(self.counts), dtype=np.float64)
-        return self.first + (places + 0.5) * self.width
-
 
 @dataclass(slots=True)
 class Statistics:

@@ -146,11 +146,16 @@ class Moments:
         self.bins = np.array([len(h.counts) for h in histograms])[:, None]
         starts = np.concatenate([[0], np.cumsum(self.bins + 1)])
         self.sums, self.start = np.zeros((3, starts[-1])), starts[:-1, None]
+        middles = np.arange(int(self.bins.max(initial=0))) + 0.5
+        weighted = np.empty((3, len(middles)))
         for start, histogram in zip(starts, histograms, strict=False):
-            x, n = histogram.centers, histogram.counts.astype(np.float64)
-            for sums in self.sums[:, start + 1 : start + 1 + len(n)]:
-                np.cumsum(n, out=sums)
-                n *= x
+            bins = len(histogram.counts)
+            n, nx, nxx = own = weighted[:, :bins]
+            x = middles[:bins] * histogram.width
+            x += histogram.first
+            n[:] = histogram.counts
+            np.multiply(np.multiply(n, x, out=nx), x, out=nxx)
+            np.cumsum(own, axis=1, out=self.sums[:, start + 1 : start + 1 + bins])
         self.all = self.sums[:, self.start + self.bins]
         self.zeros = column([h.zeros for h in histograms])
 

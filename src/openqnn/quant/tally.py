@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from openqnn.quant.observers import BINS, NOWHERE, PLACES, SAMPLE, Bins, Observer
 from openqnn.runtime.memory import large
 
-COUNTED = 2 * SAMPLE  # numbers that are counted at a time; no tensor has more in a sample
-MOST_SAMPLES = 8  # whose numbers wait; few, so that many samples take no more memory than some
+COUNTED = 8 * SAMPLE  # numbers that are counted at a time; no tensor has a quarter of them in a sample
+MOST_SAMPLES = 16  # whose numbers wait; few, so that many samples take no more memory than some
 HELD = 16 << 20  # bytes that may wait
 
 Floats = NDArray[np.float32]
