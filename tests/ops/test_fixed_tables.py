@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.ir import Array
 from openqnn.ops.body import Body
-from openqnn.ops.fixed_tables import BYTES, by_line, fitted
+from openqnn.ops.fixed_tables import BYTES, by_line, by_sum, fitted
 
 
 def run(b: Body, result: str) -> Array:
@@ -62,3 +62,25 @@ def test_and_stays_apart_where_it_does_not() -> None:
 )
 def test_others_are_not(table: Array) -> None:
     assert fitted(table) is None
+
+
+@pytest.mark.parametrize(
+    ("factors", "constant", "bits"),
+    [((7773, 5510), -568576, 13), ((8115, 2183), 4096, 13), ((8192, 2128), 4096, 13)],
+)
+def test_sums_of_two_tensors_are_those_of_all_pairs(
+    factors: tuple[int, int], constant: int, bits: int
+) -> None:
+    def rule(one: Array, other: Array) -> Array:
+        return np.floor(np.ldexp(factors[0] * one + factors[1] * other + constant, -bits))
+
+    b, ratios = Body(), [float(np.ldexp(f, -bits)) for f in factors]
+    b.constants["y"] = np.arange(BYTES, dtype=np.uint8)[:, None]
+    found = by_sum(b, ["x", "y"], ratios, float(np.ldexp(constant + 0.5, -bits) - 0.5), rule)
+    assert found is not None
+    every = np.arange(BYTES, dtype=np.float64)
+    np.testing.assert_array_equal(run(b, found), np.clip(rule(every, every[:, None]), 0, BYTES - 1))
+
+
+def test_differences_are_no_sums() -> None:
+    assert by_sum(Body(), ["x", "y"], [0.5, -0.25], 0.1, np.subtract) is None

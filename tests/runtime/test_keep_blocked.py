@@ -50,3 +50,9 @@ def test_nothing_is_put_in_order_between_convolutions(model: str, most: int) -> 
     assert sum(before[o] for o in orders) > 2 * most + 4
     assert sum(after[o] for o in orders) <= most
     assert after["BatchNormalization"] < before["BatchNormalization"] / 4
+
+
+@pytest.mark.parametrize(("model", "share"), {"mtcnn_onet": True, "ppocr_cls": False}.items())
+def test_threads_share_what_is_worth_it(model: str, share: bool) -> None:
+    fixed = quantized(model)
+    assert cpu._is_enough_for_threads(fixed, cpu.blocked_body(lower(fixed))) is share  # pyright: ignore[reportPrivateUsage]

@@ -15,14 +15,18 @@ from openqnn.ir import Array
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A sum of products before it is rounded. `cut_by` computes it in float32, in units of `unit / cut`."""
+    """A sum of products before it is rounded, in float32 and in units of `unit / cut`.
 
-    cut_by: Callable[[Array], str]
+    It may lack something, so that rounding cuts it down. `cut_by` computes it anew for another cut.
+    """
+
+    cut_by: Callable[[Array], tuple[str, Array | None]]
     unit: Array  # what an integer stands for, per channel
     steps: Array  # how many steps of `step` that is where nothing follows, both in float32
     step: Array
     cut: Array  # of `name`
     name: str
+    lack: Array | None
     axis: int  # of channels
     channels: int
     shared: bool = False  # several ops read what it is rounded to

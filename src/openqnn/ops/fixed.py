@@ -25,6 +25,10 @@ BIAS = 28  # bits that a bias goes through
 SHORT = 15  # bits of the factor in kernels that round once
 SIGNED_8 = 128, 127
 NEAR = 24  # how many float32 factors on either side are tried
+HUGE = 3 << 22  # float32 as large as that are whole: a number that it is added to comes out rounded
+WHOLE, HALF_LESS = float(1 << 23), (1 << 23) - 0.5  # the least such number, and what stands right before it
+MOST = 1 << 23  # float32 has halves up to there
+FINEST = 2.0**-10  # cuts for which larger sums are beyond all steps
 PARTS = (0.5, 0.25, 0.75, 0.375, 0.625, 0.125, 0.875)  # of the room that a line has between two steps
 
 
@@ -110,15 +114,71 @@ def product(
     steps = steps_of(data, single(w.scale), step)
     cut, factor = cut_and_factor(steps.astype(np.float64))
 
-    def cut_by(cut: Array) -> str:
-        return compute(_integers(n, b, x, w, cut, _cut_bias))
+    def cut_by(cut: Array) -> tuple[str, Array | None]:
+        return _sum(n, b, x, w, compute, cut)
 
     unit = (data * single(w.scale)).astype(np.float64)
-    found = Sum(cut_by, unit, steps, step, cut, cut_by(cut), channel, n.out.shape[-1])
-    stored = rounded(b, scaled(b, b.op("Floor", found.name), factor, found), n.out)
+    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, n.out.shape[-1])
+    stored = _stored(b, found, factor, n.out)
     if fuses:
         b.sums[stored] = found
     return stored
+
+
+def _sum(
+    n: Node, b: Body, x: Sequence[str], w: Weights, compute: Compute, cut: Array
+) -> tuple[str, Array | None]:
+    """The sum in units of 1 / cut, less as much as makes rounding cut it down, where float32 holds that."""
+    bias = np.zeros(cut.shape)
+    if len(x) > 2 and x[2]:
+        bias = _cut_bias(n.x(2), b.constants[x[2]], single(w.scale) * single(scale_of(n.x(0)))) * cut
+    less = lack(cut)
+    exact = (bias - less).astype(np.float32) == bias - less
+    if np.all(exact & ((cut >= FINEST) | (_largest(n, w, bias / cut) < MOST))):
+        return compute(_integers(n, b, x, w, cut, np.broadcast_to(bias - less, n.out.shape[-1:]))), less
+    return compute(_integers(n, b, x, w, cut, bias if len(x) > 2 and x[2] else None)), None
+
+
+def _largest(n: Node, w: Weights, bias: Array) -> Array:
+    """What sums are at most, in units of products; for weights that share a scale no limit is known."""
+    if w.axis is None:
+        return np.asarray(np.inf)
+    others = tuple(i for i in range(w.data.ndim) if i != w.axis % w.data.ndim)
+    farthest = max(abs(step + offset_of(n.x(0))) for step in bounds(n.x(0)))
+    return np.abs(w.data).sum(axis=others) * farthest + np.abs(bias)
+
+
+def _stored(b: Body, found: Sum, factor: Array, out: Value) -> str:
+    """A sum in steps of the output: cut, and the middle of what was cut off, times a factor, rounded.
+
+    Where zero is the first step, sums below it need not be cut right, and two passes give middles at once.
+    """
+    if offset_of(out) or bounds(out)[0] or found.lack is None:
+        return rounded(b, scaled(b, cut_down(b, found), factor, found), out)
+    above = b.op("Add", found.name, b.const(WHOLE, np.float32))
+    middle = b.op("Sub", above, b.const(HALF_LESS, np.float32))
+    huge = affine(b, middle, factor, np.asarray(float(HUGE)), found)
+    limits = (b.const(HUGE + step, np.float32) for step in bounds(out))
+    real = b.op("Sub", b.op("Clip", huge, *limits), b.const(HUGE, np.float32))
+    return b.cast(real, out.dtype.numpy)
+
+
+def lack(cut: Array) -> Array:
+    """What multiples of `cut` have to lack for rounding to cut them down: a half, but for half a multiple."""
+    return 0.5 - np.minimum(cut, 1.0) / 2
+
+
+def cut_down(b: Body, found: Sum) -> str:
+    """The largest integers that are not above the sum."""
+    if found.lack is None:
+        return b.op("Floor", found.name)
+    return whole(b, found.name)
+
+
+def whole(b: Body, x: str) -> str:
+    """Numbers below 2^22 rounded: by adding a huge one, which takes less time than Round, or Floor."""
+    huge = b.const(HUGE, np.float32)
+    return b.op("Sub", b.op("Add", x, huge), huge)
 
 
 def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
@@ -133,7 +193,10 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
     steps = steps_of(*scales)
     zero = nearest(single(-offset_of(n.out)) / steps).astype(np.float64)
     factor = short(steps.astype(np.float64))
-    found = compute(_integers(n, b, x, w, np.ones(steps.shape), _whole_bias))
+    bias = None
+    if len(x) > 2 and x[2]:
+        bias = _whole_bias(n.x(2), b.constants[x[2]], scales[0] * scales[1])
+    found = compute(_integers(n, b, x, w, np.ones(steps.shape), bias))
     return floored(b, found, factor, factor * zero + 0.5, n.out, channel)
 
 
@@ -143,18 +206,13 @@ def _has_weights(n: Node, b: Body, x: Sequence[str]) -> bool:
     return not (len(x) > 2 and x[2]) or x[2] in b.constants
 
 
-def _integers(
-    n: Node, b: Body, x: Sequence[str], w: Weights, cut: Array, bias: Callable[[Value, Array, Array], Array]
-) -> list[str]:
-    """Data, weights and bias as integers times `cut`, in float32."""
+def _integers(n: Node, b: Body, x: Sequence[str], w: Weights, cut: Array, bias: Array | None) -> list[str]:
+    """Data and weights as integers, the latter times `cut`, and the bias as it is, in float32."""
     names = [
         centred(b, x[0], n.x(0)),
         b.const((w.data * along(cut, w.axis, w.data.ndim)).astype(np.float32)),
     ]
-    if len(x) > 2 and x[2]:
-        unit = single(w.scale) * single(scale_of(n.x(0)))
-        names.append(b.const((bias(n.x(2), b.constants[x[2]], unit) * cut).astype(np.float32)))
-    return names
+    return names if bias is None else [*names, b.const(bias.astype(np.float32))]
 
 
 def single(values: Array | float) -> Array:

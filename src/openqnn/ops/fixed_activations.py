@@ -14,12 +14,15 @@ import numpy as np
 from openqnn.ir import Array, Node, Value
 from openqnn.ops.body import Body, Sum
 from openqnn.ops.fixed import (
+    HUGE,
     Compute,
     affine,
     along,
     bounds,
     cut_and_factor,
+    cut_down,
     is_byte,
+    lack,
     nearest,
     offset_of,
     rounded,
@@ -27,6 +30,7 @@ from openqnn.ops.fixed import (
     scaled,
     short,
     single,
+    whole,
 )
 
 FRACTION = 15  # bits behind the point in a cut sum times its factor
@@ -64,19 +68,23 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
         return None
     steps = _steps(found, out)
     shift = _shift(steps, steps, _room(out)[1])
-    whole = steps * np.exp2(FRACTION + shift)  # the factor of large sums
+    full = steps * np.exp2(FRACTION + shift)  # the factor of large sums
     kept = np.where(shift > DEEPEST, shift - FRACTION, shift)  # sums that are cut deeper come out as huge
     found = _anew(found, kept)
-    v = _wrapped(b, b.op("Floor", found.name), found, shift)
-    slope = nearest(whole * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
+    v = _wrapped(b, cut_down(b, found), found, shift)
+    slope = nearest(full * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
     extra = np.maximum(np.frexp(slope)[1] - STEEPEST, 0)  # bits that are too many: the sum has them instead
     slope = np.floor(np.ldexp(slope, -extra)) / (1 << SLOPE)
     finer = _wrapped(b, _floor(b, found, kept - extra, out), found, shift - extra) if extra.any() else v
-    line = b.op("Relu", affine(b, finer, slope, slope / 2 + nearest(whole / 2), found))
-    most = b.const(along(nearest(whole), found.axis, out.rank).astype(np.float32))
-    factor = b.op("Min", b.op("Floor", line), most)
-    both = b.op("Mul", b.op("Add", v, b.const(0.5, np.float32)), factor)
-    return rounded(b, both, out, 1 << FRACTION)
+    line = slope / 2 + nearest(full / 2)
+    # What the line lacks to the largest factor is never whole where there is a slope: half more, rounded, is
+    # what the cut line lacks.
+    most, half = nearest(full), np.where(slope > 0, 0.5, 0.0)
+    rest = b.op("Relu", affine(b, finer, -slope, most - line + half, found))
+    huge = affine(b, rest, np.asarray(-1.0), HUGE + most, found)
+    one = np.asarray(2.0**-FRACTION)
+    factor = b.op("Relu", affine(b, huge, one, -HUGE * one, found))
+    return rounded(b, b.op("Mul", b.op("Add", v, b.const(0.5, np.float32)), factor), out)
 
 
 def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
@@ -87,11 +95,14 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     steps, (below, above) = _steps(found, out), _room(out)
     found = _anew(found, _shift(steps, steps, above))
     sides: list[str] = []
-    for each, room in ((steps, above), (steps * alpha, np.where(alpha < 0, above, below))):
+    sign = np.where(np.all(alpha >= 0), -1, 1)  # a side that is taken off is above zero where it holds
+    for each, room, by in ((steps, above, 1), (steps * alpha, np.where(alpha < 0, above, below), sign)):
         shift = _shift(steps, np.abs(each), room)
         factor = nearest(each * np.exp2(FRACTION + shift)) / (1 << FRACTION)
-        sides.append(scaled(b, _floor(b, found, shift, out), factor, found))
-    negative = b.op("Less", found.name, b.const(0.0, np.float32))
+        sides.append(scaled(b, _floor(b, found, shift, out), by * factor, found))
+    if np.all(alpha >= 0):
+        return rounded(b, b.op("Sub", b.op("Relu", sides[0]), b.op("Relu", sides[1])), out)
+    negative = b.op("Less", sides[0], b.const(0.0, np.float32))
     return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
 
 
@@ -126,14 +137,20 @@ def _shift(steps: Array, each: Array, room: Array | int) -> Array:
 def _anew(found: Sum, shift: Array) -> Sum:
     """The sum in units that are 1 with so many bits cut off."""
     cut = np.exp2(-shift)
-    return found if np.all(cut == found.cut) else replace(found, cut=cut, name=found.cut_by(cut))
+    if np.all(cut == found.cut):
+        return found
+    name, less = found.cut_by(cut)
+    return replace(found, cut=cut, name=name, lack=less)
 
 
 def _floor(b: Body, found: Sum, shift: Array, out: Value) -> str:
     """The sum with so many bits cut off."""
-    change = np.exp2(-shift) / found.cut
+    cut = np.exp2(-shift)
+    change = cut / found.cut
     if np.all(change == 1):
-        return b.op("Floor", found.name)
+        return cut_down(b, found)
+    if found.lack is not None:
+        return whole(b, affine(b, found.name, change, found.lack * change - lack(cut), found))
     by = b.const(along(change, found.axis, out.rank).astype(np.float32))
     return b.op("Floor", b.op("Mul", found.name, by))
 

@@ -22,7 +22,7 @@ from openqnn.ops.fixed import (
     short,
     single,
 )
-from openqnn.ops.fixed_tables import BYTES, by_line
+from openqnn.ops.fixed_tables import BYTES, by_line, by_sum
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
 CONSTANT = 256  # what is added to it is a multiple of that
@@ -51,10 +51,15 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     found = _of_one(b, x, stored)
     if found is not None:
         return found
-    terms = [_times(b, name, float(np.ldexp(f, -bits))) for name, f in zip(x, factors, strict=False)]
+    ratios = [float(np.ldexp(f, -bits)) for f in factors]
     # Half a unit less a half: rounding to the nearest then rounds down, and never meets a tie.
-    shift = b.const(np.ldexp(constant + 0.5, -bits) - 0.5, np.float32)
-    real = b.op("Add", b.op("Add", *terms), shift)
+    shift = float(np.ldexp(constant + 0.5, -bits) - 0.5)
+    if n.x(0).shape == n.x(1).shape:
+        found = by_sum(b, x, ratios, shift, stored)
+        if found is not None:
+            return found
+    terms = [_times(b, name, ratio) for name, ratio in zip(x, ratios, strict=False)]
+    real = b.op("Add", b.op("Add", *terms), b.const(shift, np.float32))
     return b.op("QuantizeLinear", real, b.const(1.0, np.float32), b.const(0, n.out.dtype.numpy))
 
 

@@ -6,6 +6,9 @@ too, where a line still fits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+
 import numpy as np
 
 from openqnn.ir import Array
@@ -14,6 +17,8 @@ from openqnn.ops.body import Body
 BYTES = 256
 LAST = BYTES - 1
 MARGIN = 1e-4  # steps between a line and where it would round to others: far more than float32 is off
+CLOSE = 4e-4  # steps from half way between two results where float32 decides
+CANDIDATES, MOVES = 40, (0, 1, -1, 2, -2, 4, -4, 6, -6)  # zero points and last bits of ratios that are tried
 SEARCH = 60  # times that the range of slopes is narrowed
 
 
@@ -62,3 +67,65 @@ def _line(b: Body, x: str, slope: float, height: float) -> str:
     scale, size, unit = (b.const(v, np.float32) for v in (slope, abs(height), 1.0))
     other = (one, size, zero) if height > 0 else (zero, size, one)
     return b.op("QLinearAdd", x, scale, zero, *other, unit, zero, domain="com.microsoft")
+
+
+def by_sum(
+    b: Body, x: Sequence[str], ratios: Sequence[float], shift: float, rule: Callable[[Array, Array], Array]
+) -> str | None:
+    """Two tensors of bytes times a ratio each, and a shift, rounded: ONNX Runtime's own sum of bytes.
+
+    It has no shift but that of three zero points. Those that come next to it are half a unit off: moving the
+    ratios by a bit or two tells what is half way between two results. Whatever is tried is held against the
+    rule with all pairs of bytes; None if nothing holds.
+    """
+    if min(ratios) <= 0:
+        return None
+    pairs = np.stack(np.meshgrid(np.arange(BYTES), np.arange(BYTES), indexing="ij")).reshape(2, -1)
+    wanted = np.clip(rule(*pairs.astype(np.float64)), 0, LAST)
+    part = (np.asarray(ratios) @ pairs + shift) % 1
+    hard = np.abs(part - 0.5) < CLOSE
+    bits = np.spacing(np.asarray(ratios, np.float32))
+    near = np.asarray(ratios, np.float32) + np.asarray(list(product(MOVES, repeat=2)), np.float32) * bits
+    for zeros in _zero_points(ratios, shift):
+        for each in near[_adds_up(near, zeros, pairs[:, hard], wanted[hard])]:
+            if _adds_up(each[None], zeros, pairs, wanted).all():
+                return _sum(b, x, each, zeros)
+    return None
+
+
+def _sum(b: Body, x: Sequence[str], ratios: Array, zeros: Sequence[int]) -> str:
+    scales = [b.const(v, np.float32) for v in (*ratios, 1.0)]
+    offsets = [b.const(v, np.uint8) for v in zeros]
+    first, second, last = zip(scales, offsets, strict=True)
+    return b.op("QLinearAdd", x[0], *first, x[1], *second, *last, domain="com.microsoft")
+
+
+def _zero_points(ratios: Sequence[float], shift: float) -> Iterator[tuple[int, int, int]]:
+    """Those that come next to the shift, best first."""
+    every = np.arange(BYTES, dtype=np.float64)
+    last = (shift + ratios[0] * every[:, None] + ratios[1] * every).reshape(-1)  # the result's zero point
+    off = np.where((last > -0.5) & (last < LAST + 0.5), np.abs(last - np.rint(last)), np.inf)
+    for i in np.argsort(off, kind="stable")[:CANDIDATES].tolist():
+        if off[i] < CLOSE:
+            yield i // BYTES, i % BYTES, int(np.rint(last[i]))
+
+
+def _adds_up(ratios: Array, zeros: Sequence[int], pairs: Array, wanted: Array) -> Array:
+    """Which rows of ratios give sums in float32 that round to the wanted ones.
+
+    They do with products that are rounded before they are added, and without.
+    """
+    r, z = ratios.T[:, :, None], np.asarray(zeros, np.float32)
+    first, second = pairs.astype(np.float32)
+
+    def added(a: Array, by: Array, more: Array, once: bool) -> Array:
+        if once:
+            return (a.astype(np.float64) * by + more).astype(np.float32)
+        return a * by + more
+
+    good = np.ones(len(ratios), np.bool_)
+    for outer, inner in product((False, True), repeat=2):
+        fixed = z[2] - added(z[:1], r[0], z[1] * r[1], outer)
+        found = added(second, r[1], added(first, r[0], fixed, inner), inner)
+        good &= (np.clip(np.rint(found), 0, LAST) == wanted).all(axis=1)
+    return good

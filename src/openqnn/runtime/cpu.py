@@ -23,6 +23,7 @@ from openqnn.ops import schema_of
 from openqnn.ops.body import Body
 from openqnn.runtime.keep_blocked import keep_blocked
 from openqnn.runtime.lowering import Lowered, NumpyStep, lower
+from openqnn.runtime.stay_real import stay_real
 
 OPSET = 21
 # what a run can raise: ONNX Runtime's exceptions share no ancestor of their own
@@ -40,6 +41,7 @@ _DISABLED = ["WeightBiasQuantization"]
 # They move factors into the weights: sums of integers would no longer be exact.
 _NOT_WITH_INTEGERS = ["ConvMulFusion", "ConvAddFusion", "ConvBNFusion"]
 MOST_WEIGHTS = 256 << 20  # bytes in a graph that is optimised apart, for which they are copied
+LEAST_MACS = 300_000  # in a convolution that several threads share: 4 us of one of them, which meeting takes
 EMBED_BELOW = 1024  # bytes; larger constants are handed to ONNX Runtime by reference
 
 
@@ -62,9 +64,10 @@ class CpuExecutable:
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         ready = _is_blocked_well(self.lowered)
-        self._steps = compile_steps(
-            blocked_body(self.lowered) if ready else self.lowered, threads, ready=ready
-        )
+        body = blocked_body(self.lowered) if ready else self.lowered
+        if ready and not threads and not _is_enough_for_threads(graph, body):
+            threads = 1
+        self._steps = compile_steps(body, threads, ready=ready)
         self._single = (
             self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
         )
@@ -181,9 +184,17 @@ def blocked_body(lowered: Lowered) -> Lowered:
     plain = _model(lowered, lowered.body.nodes, _made(lowered)).proto
     found = keep_blocked(graph, plain, _block_size())
     body = Body()
-    body.nodes = found.nodes
-    body.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer} | found.constants
+    constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer} | found.constants
+    body.nodes, more = stay_real(found.nodes, constants, set(lowered.outputs.values()))
+    body.constants = constants | more
     return replace(lowered, body=body)
+
+
+def _is_enough_for_threads(graph: Graph, ready: Lowered) -> bool:
+    """Whether several threads compute convolutions in less time than they take to meet for each."""
+    convolutions = sum(node.op_type in ("Conv", "Gemm", "MatMul") for node in ready.body.nodes)
+    macs = sum(macs(node) for node in graph.nodes if (macs := schema_of(node).macs) is not None)
+    return macs >= LEAST_MACS * convolutions
 
 
 @cache

@@ -95,6 +95,8 @@ class _Twins:
                 self.bytes[result] = node
             if self._twin(node):
                 self.doubled.add(result)
+        elif node.domain == DOMAIN and self._multiplies(node):
+            self.lines[result] = Line(node.input[0], node.input[1])
         self.nodes.append(node)
 
     def live(self) -> list[onnx.NodeProto]:
@@ -275,6 +277,12 @@ class _Twins:
             ),
         ]
         self.twins[node.output[0]] = result
+
+    def _multiplies(self, node: onnx.NodeProto) -> bool:
+        """Whether a convolution is what ONNX Runtime makes of a product with a number per channel."""
+        if node.op_type != "Conv" or len(node.input) != 2 or node.input[1] not in self.given:
+            return False
+        return tuple(self.given[node.input[1]].dims) == (_attribute(node, "group"), 1, 1, 1)
 
     # -- orders ----------------------------------------------------------------------------------------------
 
