@@ -12,7 +12,8 @@ from openqnn.ir import DType, Encoding, Graph
 from openqnn.ops import Builder
 from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu import CpuExecutable
-from tests.htp.simulation import BASELINE, NONE, WANTED, Outcome, rows, run_all, run_htp, shares
+from tests.htp.simulation import BASELINE, NONE, WANTED, Outcome, rows, run_all, run_case, run_htp, shares
+from tests.ops.database import Given, case, f
 from tests.qnn.nets import needs_htp
 
 SAMPLE = 8  # every so many cases: about ten seconds
@@ -145,3 +146,23 @@ def test_a_convolution_with_one_output_channel() -> None:
         ours, theirs = cpu.run(arrays[0]), htp.run(arrays[0])
     for name, array in ours.items():
         np.testing.assert_array_equal(theirs[name], array)
+
+
+@pytest.mark.parametrize("samples", [(2, 2), (3, 1), (0, 0)], ids=["square", "uneven", "adaptive"])
+def test_regions_count_pixels_alike(samples: tuple[int, int]) -> None:
+    """With exact interpolation, half of the results would be off by 2 to 30 steps.
+
+    What a pixel counts can be half way between two numbers: about one result in a hundred is off by that.
+    """
+    rng = np.random.default_rng(6)
+    corners = np.sort(rng.uniform(0, 15, (40, 2, 2)), axis=1).reshape(40, 4)
+    regions = Given(corners.astype(np.float32), static=True)
+    batch = Given((np.arange(40) % 2).astype(np.int32), static=True)
+    given = case(
+        "RoiAlign", f(2, 16, 16, 8), regions, batch, shape=(40, 3, 2, 8), img_size_ratio=(1, 1),
+        num_samples_y=samples[0], num_samples_x=samples[1],
+    )  # fmt: skip
+    with Worker() as worker:
+        found = run_case(worker, given, 16)
+    assert found.values and found.within / found.values > 0.985, found
+    assert found.equal / found.values > 0.95, found

@@ -10,6 +10,7 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
+from openqnn.ops import fixed16_regions
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import copied
 from openqnn.ops.gather import wide
@@ -326,6 +327,7 @@ class RoiAlign:
     allow_invalid_roi = flag(False)
     infer = roi_align_shape
     lower = roi_align
+    fixed = fixed16_regions.roi_align
 
 
 @op
