@@ -86,17 +86,20 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
 
 
 def wide_prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Both slopes are factors of the same shift, in 15 bits, cut off towards zero."""
+    """Both slopes are factors of the same shift, in 15 bits, cut off towards zero.
+
+    Behind a layer they have so many bits that nothing is seen of them.
+    """
     if not is_wide(n.x(0)) or not is_wide(n.x(1)) or not is_wide(n.out) or x[1] not in b.constants:
         return None
     slopes = (b.constants[x[1]].astype(np.float64) + offset_of(n.x(1))) * scale_of(n.x(1))
+    if x[0] in b.wide:
+        return behind_layer(n, b, [x[0], b.const(slopes.astype(np.float32))], compute)
     ratio = float(np.float32(scale_of(n.x(0))) / np.float32(scale_of(n.out)))
     unit = 2.0 ** -factor(ratio * max(1.0, float(np.abs(slopes).max(initial=0.0))))[1]
     above, below = np.trunc(ratio / unit), np.trunc(slopes * ratio / unit)
     slopes = b.const((below / above).astype(np.float32))
-    if x[0] not in b.wide:
-        return rounded(b, compute([centred(b, x[0], n.x(0), float(above * unit)), slopes]), n.out)
-    return behind_layer(n, b, [x[0], slopes], compute)
+    return rounded(b, compute([centred(b, x[0], n.x(0), float(above * unit)), slopes]), n.out)
 
 
 def behind_layer(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
