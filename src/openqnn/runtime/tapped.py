@@ -7,6 +7,7 @@ however large the model is.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -149,17 +150,18 @@ def _nbytes(lowered: Lowered, name: str) -> int:
 
 def _placed(lives: Mapping[str, tuple[int, int]], size: Callable[[str], int]) -> tuple[dict[str, int], int]:
     """An offset for each name so that names that live at the same time do not overlap; the largest first."""
-    placed: list[tuple[int, int, tuple[int, int]]] = []  # start, end, life
+    placed: list[tuple[int, int, tuple[int, int]]] = []  # start, end, life; in order
     offsets: dict[str, int] = {}
     for name in sorted(lives, key=size, reverse=True):
         room, (born, dead) = -(-size(name) // ALIGNMENT) * ALIGNMENT, lives[name]
         start = 0
-        for low, high, _ in sorted(p for p in placed if p[2][0] <= dead and born <= p[2][1]):
-            if start + room <= low:
-                break
-            start = max(start, high)
+        for low, high, life in placed:
+            if life[0] <= dead and born <= life[1]:
+                if start + room <= low:
+                    break
+                start = max(start, high)
         offsets[name] = start
-        placed.append((start, start + room, (born, dead)))
+        insort(placed, (start, start + room, (born, dead)))
     return offsets, max((end for _, end, _ in placed), default=0)
 
 
@@ -205,6 +207,8 @@ def _most_shown(lowered: Lowered, cuts: list[int]) -> int:
 def _cuts(lowered: Lowered, limit: int) -> list[int]:
     """Where to end a stretch so that none shows more than `limit` bytes."""
     shown = _bytes_shown(lowered)
+    if sum(shown) <= limit:
+        return []
     costs = _costs_of_cutting(lowered)
     cuts: list[int] = []
     start, total = 0, 0
