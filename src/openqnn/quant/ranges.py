@@ -27,7 +27,6 @@ GRID = 24  # ends that a search tries on each side, first over the whole range a
 PLACES = np.arange(GRID, dtype=np.float64)
 AT_ONCE = 32  # histograms that are searched together: their sums stay in the processor's caches
 ENTROPY_GRID = 64
-EVENLY = np.linspace(0.0, 1.0, ENTROPY_GRID)
 TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
 ROW_GRID = 12
 LEAST_ROW = 0.25  # of the extremes: fewer ends than for activations, each of which costs a rounding
@@ -218,7 +217,7 @@ def _entropy(histogram: Histogram, low: float, high: float, levels: _Levels) -> 
     counts = _without_zeros(histogram)
     # two bins are the least that a level can merge
     least = min(1.0, (2 << levels.bitwidth) * histogram.width / (high - low))
-    shares = 1.0 + EVENLY * (max(least, LEAST_SHARE) - 1.0)
+    shares = np.linspace(1.0, max(least, LEAST_SHARE), ENTROPY_GRID)
     ends = np.array([[low], [high]]) * shares
     places = np.rint((ends - histogram.first) / histogram.width).astype(np.intp)
     first, last = np.minimum(np.maximum(places, 0), len(counts))
