@@ -166,3 +166,19 @@ def test_regions_count_pixels_alike(samples: tuple[int, int]) -> None:
         found = run_case(worker, given, 16)
     assert found.values and found.within / found.values > 0.985, found
     assert found.equal / found.values > 0.95, found
+
+
+@pytest.mark.parametrize("count", [7, 40])
+def test_logarithms_of_shares_are_the_same_integers(count: int) -> None:
+    """With scales in full, two in three to four in five would be."""
+    graph, shape = Graph("shares"), (1, 24, 24, count)
+    x = graph.add_input("x", DType.UFIXED_16, shape)
+    x.encoding = Encoding.per_tensor(7.3e-5, -31111, 16)
+    y = Builder(graph)("LogSoftmax", x, axis=3, beta=1.0)
+    y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(8.7e-5, -65535, 16)
+    graph.add_output(y)
+    feed = {"x": np.random.default_rng(2).integers(0, 1 << 16, shape).astype(np.uint16)}
+    with Worker() as worker:
+        theirs = run_htp(worker, graph, [feed])[0][y.name]
+    apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
+    assert apart.max() <= 1 and np.mean(apart == 0) > 0.88

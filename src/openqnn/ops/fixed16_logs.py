@@ -11,7 +11,8 @@ from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, rounded, scale_of
 from openqnn.ops.fixed16 import STORED, is_wide, powers_by_one
 
-LOSS = 0.65  # steps of the output that the logarithm is too small, on average: HTP cuts it
+BITS = 16  # of a scale, the rest of which is cut off
+HALF = 2.0**-16  # the logarithm has 15 bits behind the point: what is cut off on average
 
 
 def log_softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
@@ -19,13 +20,17 @@ def log_softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | N
     data, out, axis = n.x(0), n.out, n.int("axis")
     if not is_wide(data) or not is_wide(out):
         return None
-    slope = scale_of(data) * n.float("beta")
+    slope, step = _cut(scale_of(data) * n.float("beta")), 1 / _cut(1 / scale_of(out))
     table = powers_by_one(np.arange(STORED, dtype=np.int64), slope * np.log2(np.e))
     stored, axes = b.cast(x[0], np.int32), b.ints(axis)
     down = b.op("Sub", b.op("ReduceMax", stored, axes), stored)
     parts = b.op("Gather", b.const(table.astype(np.float32)), down)
-    whole = b.op(
-        "Sub", b.op("Log", b.op("ReduceSum", parts, axes)), b.const(LOSS * scale_of(out), np.float32)
-    )
+    whole = b.op("Sub", b.op("Log", b.op("ReduceSum", parts, axes)), b.const(HALF, np.float32))
     real = b.op("Mul", b.cast(down, np.float32), b.const(-slope, np.float32))
-    return rounded(b, b.op("Sub", real, whole), out, scale_of(out))
+    return rounded(b, b.op("Sub", real, whole), out, step)
+
+
+def _cut(scale: float) -> float:
+    """The highest 16 bits: over a whole range, what is lost of the scales is up to two steps."""
+    mantissa, exponent = np.frexp(scale)
+    return float(np.ldexp(np.floor(np.ldexp(mantissa, BITS)), exponent - BITS))
