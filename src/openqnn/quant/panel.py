@@ -39,7 +39,7 @@ class Panel:
         self._arrays, self._observers, self._common = arrays, observers, tallies
         self._apart = [n for n, array in arrays.items() if not _is_plain(array, buffer, observers[n])]
         starts = {n: (arrays[n].ctypes.data - base) // whole.itemsize for n in arrays.keys() - self._apart}
-        self._names = sorted(starts, key=starts.__getitem__)
+        self._names = sorted(starts, key=lambda n: (starts[n], n))  # the same in every thread
         spans = [(starts[n], starts[n] + arrays[n].size) for n in self._names]
         self._extremes = _Extremes(whole, spans)
         self._least = np.full(len(spans), inf, np.float32)
