@@ -94,16 +94,16 @@ def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         return None
     steps, (below, above) = _steps(found, out), _room(out)
     found = _anew(found, _shift(steps, steps, above))
+    # Each side is below zero where the other one holds, but for slopes below zero, which turn the sign.
+    sign = np.where(alpha < 0, 1.0, -1.0)
     sides: list[str] = []
-    sign = np.where(np.all(alpha >= 0), -1, 1)  # a side that is taken off is above zero where it holds
-    for each, room, by in ((steps, above, 1), (steps * alpha, np.where(alpha < 0, above, below), sign)):
+    for each, room, by in ((steps, above, 1.0), (steps * alpha, np.where(alpha < 0, above, below), sign)):
         shift = _shift(steps, np.abs(each), room)
         factor = nearest(each * np.exp2(FRACTION + shift)) / (1 << FRACTION)
-        sides.append(scaled(b, _floor(b, found, shift, out), by * factor, found))
+        sides.append(b.op("Relu", scaled(b, _floor(b, found, shift, out), by * factor, found)))
     if np.all(alpha >= 0):
-        return rounded(b, b.op("Sub", b.op("Relu", sides[0]), b.op("Relu", sides[1])), out)
-    negative = b.op("Less", sides[0], b.const(0.0, np.float32))
-    return rounded(b, b.op("Where", negative, sides[1], sides[0]), out)
+        return rounded(b, b.op("Sub", *sides), out)
+    return rounded(b, b.op("Add", sides[0], affine(b, sides[1], sign, np.zeros(1), found)), out)
 
 
 def _room(out: Value) -> tuple[int, int]:
