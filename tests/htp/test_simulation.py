@@ -182,3 +182,23 @@ def test_logarithms_of_shares_are_the_same_integers(count: int) -> None:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
     assert apart.max() <= 1 and np.mean(apart == 0) > 0.88
+
+
+@pytest.mark.parametrize("padding", ["ZEROS", "BORDER", "REFLECTION"])
+def test_samples_between_pixels_are_the_same_integers(padding: str) -> None:
+    """By exact places and weights at most two in three would be."""
+    graph, rng = Graph("grid"), np.random.default_rng(3)
+    image = graph.add_input("image", DType.UFIXED_16, (1, 20, 31, 4))
+    grid = graph.add_input("grid", DType.UFIXED_16, (1, 32, 32, 2))
+    image.encoding, grid.encoding = (
+        Encoding.per_tensor(5.7e-5, -34721, 16),
+        Encoding.per_tensor(3.7e-5, -31920, 16),
+    )
+    y = Builder(graph)("GridSample", image, grid, align_corners=True, mode="BILINEAR", padding_mode=padding)
+    y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(7.9e-5, -32868, 16)
+    graph.add_output(y)
+    feed = {v.name: rng.integers(0, 1 << 16, v.shape).astype(np.uint16) for v in graph.inputs}
+    with Worker() as worker:
+        theirs = run_htp(worker, graph, [feed])[0][y.name]
+    apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
+    assert np.mean(apart <= 1) > WANTED and np.mean(apart == 0) > 0.88

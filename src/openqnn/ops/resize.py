@@ -10,7 +10,7 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
-from openqnn.ops import fixed16_regions
+from openqnn.ops import fixed16_grids, fixed16_regions
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import copied
 from openqnn.ops.gather import wide
@@ -237,6 +237,7 @@ class GridSample:
     padding_mode = enum("ZEROS", ZEROS=0, BORDER=1, REFLECTION=2)
     infer = grid_sample_shape
     lower = grid_sample
+    fixed = fixed16_grids.grid_sample
 
 
 @op
