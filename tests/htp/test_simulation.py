@@ -33,6 +33,7 @@ CURVES = {
     "ElementWiseCos": ((8.7e-5, -33333), (6.3e-5, -30000)),
     "ElementWiseAtan": ((2.9e-5, -31111), (3.3e-5, -29000)),
     "ElementWiseAtan-beyond_1": ((3.7e-4, -11000), (4.3e-5, -29000)),
+    "ElementWiseAtan-factor": ((2.98e-4, -38615), (4.472325767831706e-5, -33185)),
     "ElementWiseAsin": ((2.7e-5, -31000), (4.6e-5, -30000)),
 }
 
