@@ -1,11 +1,11 @@
 """Rounds weights so that the outputs of their layers stay, not the weights themselves.
 
 Layer by layer in the order of the graph: the data that reaches a layer is taken from the graph in floating
-point and from the one in fixed point, whose layers before it are done. Weights are rounded one input after
-the other, and what a rounding does to the outputs is made good by the inputs that are still to come (Optimal
-Brain Quantization, as GPTQ orders it). The bias then moves the mean of every output to where it was: that is
-bias correction, of which less is done where samples disagree. Fitting the weights to the rounded data as well
-was tried on four networks: two gained on unseen samples, two lost, so it was left out.
+point and from the one in fixed point, whose layers before it are done. Weights that suit the latter better
+are looked for first, see `fitting`. They are rounded one input after the other, and what a rounding does to
+the outputs is made good by the inputs that are still to come (Optimal Brain Quantization, as GPTQ orders it).
+The bias then moves the mean of every output to where it was: that is bias correction, of which less is done
+where samples disagree.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from openqnn.ir import Array, DType, Graph, Node, Value
 from openqnn.ops.fixed16 import HIGHEST
 from openqnn.ops.fixed_wide import unit_of
+from openqnn.quant.algorithms.fitting import Sample, Seen, Sums, agreed, fitted
 from openqnn.quant.algorithms.layers import Layer, is_layer
 from openqnn.quant.algorithms.walk import Walk, last_step, steps_of
 from openqnn.runtime.arrays import accepted
@@ -32,20 +33,16 @@ MOST_INNER = 2400  # inputs of a layer: beyond that the equations take longer th
 LEAST_DAMPING, DAMPING = 0.1, 2.0
 FEWEST, MOST = 4, 24  # samples
 MEMORY, LIVE = 512 << 20, 4  # bytes for all samples, and large tensors of each that are alive at once
-ERRORS = 3  # standard errors that a mean must be above to move a bias,
-NARROW = 8  # behind data of so many bits
+NARROW = 8  # bits of data behind which samples must agree on a bias
 BLOCK = 64  # inputs after which the rest of the weights is brought up to date
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
-    """What the rows say: means of each sample in both graphs, [sample, group, 1, inner], and moments of those
-    in fixed point."""
+class Means:
+    """Of each sample's rows, in the graph in floating point and in the other, [sample, group, 1, inner]."""
 
-    fixed_means: Floats
-    real_means: Floats
-    moments: Floats  # [group, inner, inner]
-    rows: int
+    real: Floats
+    fixed: Floats
 
 
 def round_weights(
@@ -110,37 +107,40 @@ def _tune(
     biases_only: bool,
 ) -> None:
     layer = Layer(node)
-    seen = _products(layer, node.x(0), real[origin.x(0).name], fixed[node.x(0).name], not biases_only)
+    rows = _rows(layer, node.x(0), real[origin.x(0).name], fixed[node.x(0).name])
+    means = Means(
+        *(np.stack([r[i].mean(axis=1, keepdims=True, dtype=np.float64) for r in rows]) for i in (0, 1))
+    )
     weight, before = node.x(1), origin.x(1).data
-    assert before is not None and weight.encoding is not None
+    assert before is not None and weight.encoding is not None and weight.data is not None
     target = layer.matrix(before.astype(np.float64))
     if biases_only:
-        assert weight.data is not None
-        _correct_bias(origin, node, seen, target, layer.matrix(weight.encoding.dequantize(weight.data)))
-        return
-    scales = layer.scales(weight.encoding)
-    width = weight.encoding.bitwidth
-    stored = rounded(target, seen, scales, min((1 << (width - 1)) - 1, HIGHEST))
-    weight.data = layer.weight(stored).astype(weight.dtype.numpy)
-    _correct_bias(origin, node, seen, target, stored * scales)
+        now = layer.matrix(weight.encoding.dequantize(weight.data))
+    else:
+        seen = Seen(_samples(rows, means, target))
+        scales = layer.scales(weight.encoding)
+        largest = min((1 << (weight.encoding.bitwidth - 1)) - 1, HIGHEST)
+        stored = rounded(fitted(target, seen), seen.whole, scales, largest)
+        weight.data = layer.weight(stored).astype(weight.dtype.numpy)
+        now = stored * scales
+    _correct_bias(origin, node, means, target, now)
 
 
-def _products(
-    layer: Layer, value: Value, real: list[Array], fixed: list[Array], with_moments: bool
-) -> Products:
+def _rows(layer: Layer, value: Value, real: list[Array], fixed: list[Array]) -> list[tuple[Floats, Floats]]:
+    """Rows at the same places of each sample in both graphs."""
     per_sample = max(1, min(layer.positions, -(-ROWS // len(real))))
     chance = np.random.default_rng(0)
-    parts: list[tuple[Floats, Floats]] = []
+    found: list[tuple[Floats, Floats]] = []
     for a, b in zip(real, fixed, strict=True):
         places = np.sort(chance.choice(layer.positions, per_sample, replace=False))
-        parts.append((layer.rows(a, places), layer.rows(_real(value, b), places)))
-    means = [np.stack([p[i].mean(axis=1, keepdims=True, dtype=np.float64) for p in parts]) for i in (0, 1)]
-    y = np.concatenate([p[1] for p in parts], axis=1)
-    if not with_moments:
-        return Products(means[1], means[0], np.zeros((layer.groups, 0, 0)), y.shape[1])
-    y -= means[1].mean(axis=0).astype(np.float32)
-    moments = (y.transpose(0, 2, 1) @ y).astype(np.float64) / y.shape[1]
-    return Products(means[1], means[0], moments, y.shape[1])
+        found.append((layer.rows(a, places), layer.rows(_real(value, b), places)))
+    return found
+
+
+def _samples(rows: list[tuple[Floats, Floats]], means: Means, weights: Floats) -> list[Sample]:
+    real, fixed = (m.mean(axis=0).astype(np.float32) for m in (means.real, means.fixed))
+    parts = ((x - real, y - fixed) for x, y in rows)
+    return [Sample(y, (x - y) @ weights.astype(np.float32)) for x, y in parts]
 
 
 def _real(value: Value, stored: Array) -> Array:
@@ -150,17 +150,12 @@ def _real(value: Value, stored: Array) -> Array:
     )
 
 
-def _level(seen: Products) -> Floats:
-    """The mean square of an input of each group, [group, 1, 1]."""
-    mean = np.trace(seen.moments, axis1=1, axis2=2) / seen.moments.shape[-1]
-    return np.maximum(mean, 1e-12)[:, None, None]
-
-
-def rounded(wanted: Floats, seen: Products, scales: Floats, largest: int) -> Floats:
+def rounded(wanted: Floats, seen: Sums, scales: Floats, largest: int) -> Floats:
     """Integers whose products with the data stay closest to those of the wanted weights."""
     inner = wanted.shape[1]
     damping = max(LEAST_DAMPING, DAMPING * inner / seen.rows)
-    moments = seen.moments + damping * _level(seen) * np.eye(inner)
+    mean = np.trace(seen.squares, axis1=1, axis2=2)[:, None, None] / inner
+    moments = seen.squares + damping * np.maximum(mean, 1e-12 * seen.rows) * np.eye(inner)
     order = np.argsort(-np.diagonal(moments, axis1=1, axis2=2).mean(axis=0), kind="stable")
     inverse = np.linalg.inv(moments[:, order][:, :, order])
     spread = np.linalg.cholesky(inverse).transpose(0, 2, 1)  # upper: how an error moves those that follow
@@ -181,7 +176,7 @@ def rounded(wanted: Floats, seen: Products, scales: Floats, largest: int) -> Flo
     return back
 
 
-def _correct_bias(origin: Node, node: Node, seen: Products, target: Floats, now: Floats) -> None:
+def _correct_bias(origin: Node, node: Node, means: Means, target: Floats, now: Floats) -> None:
     """The mean of every output becomes what it was, behind data of 8 bits as far as the samples agree on it.
 
     Finer data is that of the graph in floating point, and the rounding of weights alone has moved the mean.
@@ -193,22 +188,9 @@ def _correct_bias(origin: Node, node: Node, seen: Products, target: Floats, now:
         return
     before = origin.x(2).data
     assert before is not None and bias.encoding is not None
-    shifts = (seen.real_means @ target - seen.fixed_means @ now).reshape(len(seen.real_means), -1)
+    shifts = (means.real @ target - means.fixed @ now).reshape(len(means.real), -1)
     if node.x(0).dtype.bits <= NARROW:
         moved = agreed(shifts)
     else:
         moved = shifts.mean(axis=0) + unit_of(node) / 2 * np.asarray(bias.encoding.scale)
     bias.data = bias.encoding.quantize(before.astype(np.float64) + moved, True).astype(np.int32)
-
-
-def agreed(shifts: Floats) -> Floats:
-    """The mean over the samples, [sample, output], less where it may be chance: as James and Stein shrink.
-
-    Samples of one kind are alike, and those to come are not: their spread is taken for several times what it
-    is. Of the mean that is within three standard errors nothing remains.
-    """
-    mean = shifts.mean(axis=0)
-    if len(shifts) < 2:
-        return mean
-    chance = ERRORS**2 * shifts.var(axis=0, ddof=1) / len(shifts)
-    return mean * np.maximum(1 - chance / np.maximum(mean**2, 1e-300), 0)
