@@ -83,7 +83,7 @@ def test_a_network_of_differences_keeps_more() -> None:
     graph = Graph("net")
     x = graph.add_input("x", DType.FLOAT_32, (1, 16, 16, 4))
     b = Builder(graph, "test")
-    wide = np.repeat(chance.uniform(1, 2, (1, 1, 4, 1)), 8, axis=3) + chance.normal(0, 0.01, (1, 1, 4, 8))
+    wide = np.repeat(chance.uniform(1, 2, (1, 1, 4, 1)), 8, axis=3) + chance.normal(0, 0.03, (1, 1, 4, 8))
     thin = chance.standard_normal((1, 1, 8, 8))
     thin -= thin.mean(axis=2, keepdims=True)
     y = x
@@ -93,11 +93,11 @@ def test_a_network_of_differences_keeps_more() -> None:
         y = b("Conv2d", y, b.const(weight.astype(np.float32)), zeros, **around)
     graph.add_output(y)
     data, unseen = (
-        [{"x": chance.uniform(0, 1, (1, 16, 16, 4)).astype(np.float32)} for _ in range(8)] for _ in range(2)
+        [{"x": chance.uniform(0, 1, (1, 16, 16, 4)).astype(np.float32)} for _ in range(16)] for _ in range(2)
     )
     made = {
         name: quantize(graph, data, algorithms=(name,), act_bw=8, backend="cpu")
         for name in ("bias_correction", "adaround")
     }
     lost = {name: noise(graph, fixed, unseen) for name, fixed in made.items()}
-    assert lost["adaround"] < 0.8 * lost["bias_correction"]
+    assert lost["adaround"] < 0.9 * lost["bias_correction"]
