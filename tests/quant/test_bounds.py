@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from openqnn.analysis.quant_report import quant_report
 from openqnn.ir import DType, Graph, Value
 from openqnn.ops import Builder
 from openqnn.quant.bounds import EVERYTHING, Bounds
+from openqnn.quant.plan import CALIBRATION, CUT
 from openqnn.quantization import quantize
 
 
@@ -57,3 +59,16 @@ def test_ranges_end_there() -> None:
     made = quantize(graph, data, backend="cpu")
     encoding = next(n for n in made.nodes if n.op == "ElementWiseAdd").out.encoding
     assert encoding is not None and 12 < encoding.scale[0] * 255 < 13
+    assert made.provenance[graph.nodes[0].out.name] == CUT
+    assert made.provenance["y"] == CALIBRATION
+
+
+def test_nobody_is_told_to_mend_what_no_reader_sees() -> None:
+    graph, b, x, y = gate()
+    graph.add_output(b("Sigmoid", b("ElementWiseAdd", x, y)))
+    total = graph.nodes[0].out.name
+    data = [{"x": np.array([[-90, -1, 1, 80]], np.float32), "y": np.array([[0.5, -1, 1, 0]], np.float32)}]
+    report = quant_report(graph, quantize(graph, data, backend="cpu", act_bw=8), data)
+    (found,) = [t for t in report.tensors if t.name == total]
+    assert found.clipped == 0.5 and found.own_sqnr < 5
+    assert found not in report.worst

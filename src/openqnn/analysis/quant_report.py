@@ -13,7 +13,7 @@ from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
 from openqnn.quant.encode import limits
 from openqnn.quant.noise import Noise, decibels, measure_noise
-from openqnn.quant.plan import SHARED
+from openqnn.quant.plan import CUT, SHARED
 
 WORST = 10
 GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern
@@ -90,11 +90,12 @@ def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
     assert value.encoding is not None
     low, high = limits(value.encoding, value.dtype.signed)
     clipped = noise.clipped / max(noise.count, 1)
+    source = graph.provenance.get(value.name, "")
     return TensorReport(
         value.name, value.producer.op if value.producer else "input", value.dtype.label,
-        value.encoding.bitwidth, graph.provenance.get(value.name, ""), low, high, noise.low, noise.high,
+        value.encoding.bitwidth, source, low, high, noise.low, noise.high,
         clipped, noise.own_sqnr, noise.sqnr, tuple(int(c) for c in noise.counts),
-        advice=_advice(value, value.encoding, noise, clipped),
+        advice="" if source == CUT else _advice(value, value.encoding, noise, clipped),
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from openqnn.quant.headroom import widening
 from openqnn.quant.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
+    CUT,
     DATA,
     FIXED,
     PRODUCT,
@@ -150,7 +151,8 @@ class Apply:
         steps = self.recipe.steps if group.width == 16 else None
         if group.multiplied and steps is None:
             low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))
-        return encoding(low, high, group.width, symmetric=group.symmetric, steps=steps), CALIBRATION
+        found = encoding(low, high, group.width, symmetric=group.symmetric, steps=steps)
+        return found, CUT if self.recipe.headroom and self._is_cut(group) else CALIBRATION
 
     def _least_top(self, value: Value) -> float:
         node = value.producer
@@ -163,6 +165,13 @@ class Apply:
         least, most = self._union(group.origins, self.bounds.reach)
         first, last = self._union(group.members, self.bounds.useful)
         return max(low, least, first), min(high, most, last)
+
+    def _is_cut(self, group: Group) -> bool:
+        """Whether values were seen that readers do not tell from the ends of the range."""
+        assert self.bounds is not None
+        first, last = self._union(group.members, self.bounds.useful)
+        low, high = self._union(group.origins, self._extremes)
+        return low < first or last < high
 
     def _union(self, values: Sequence[Value], range_of: Callable[[Value], Range]) -> Range:
         found = [range_of(v) for v in values]

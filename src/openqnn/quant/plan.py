@@ -18,6 +18,7 @@ from openqnn.quant.bounds import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
 
 OVERRIDE, CALIBRATION, FIXED, SHARED = "override", "calibration", "fixed range", "shared"
+CUT = "calibration, as far as readers tell values apart"
 DATA, PRODUCT = "data", "input scale * weight scale"
 
 
