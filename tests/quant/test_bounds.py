@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from openqnn.analysis.quant_report import quant_report
 from openqnn.ir import DType, Graph, Value
@@ -63,12 +64,19 @@ def test_ranges_end_there() -> None:
     assert made.provenance["y"] == CALIBRATION
 
 
-def test_nobody_is_told_to_mend_what_no_reader_sees() -> None:
+@pytest.mark.parametrize(("beside", "width"), [(4, 8), (4096, 16)])
+def test_nobody_is_told_to_mend_what_no_reader_sees(beside: int, width: int) -> None:
+    """Beside a large tensor the gate is a small node, which has 16 bits and says so."""
     graph, b, x, y = gate()
-    graph.add_output(b("Sigmoid", b("ElementWiseAdd", x, y)))
-    total = graph.nodes[0].out.name
-    data = [{"x": np.array([[-90, -1, 1, 80]], np.float32), "y": np.array([[0.5, -1, 1, 0]], np.float32)}]
-    report = quant_report(graph, quantize(graph, data, backend="cpu", act_bw=8), data)
-    (found,) = [t for t in report.tensors if t.name == total]
-    assert found.clipped == 0.5 and found.own_sqnr < 5
+    total = b("ElementWiseAdd", x, y)
+    graph.add_output(b("Sigmoid", total))
+    graph.add_output(b("Relu", graph.add_input("z", DType.FLOAT_32, (1, beside))))
+    numbers = {
+        "x": np.array([[-90, -1, 1, 80]], np.float32),
+        "y": np.array([[0.5, -1, 1, 0]], np.float32),
+        "z": np.linspace(-1, 1, beside, dtype=np.float32)[None],
+    }
+    report = quant_report(graph, quantize(graph, [numbers], backend="cpu"), [numbers])
+    (found,) = [t for t in report.tensors if t.name == total.name]
+    assert found.bits == width and found.clipped == 0.5 and found.own_sqnr < 25
     assert found not in report.worst

@@ -95,7 +95,7 @@ def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
         value.name, value.producer.op if value.producer else "input", value.dtype.label,
         value.encoding.bitwidth, source, low, high, noise.low, noise.high,
         clipped, noise.own_sqnr, noise.sqnr, tuple(int(c) for c in noise.counts),
-        advice="" if source == CUT else _advice(value, value.encoding, noise, clipped),
+        advice="" if source.startswith(CUT) else _advice(value, value.encoding, noise, clipped),
     )  # fmt: skip
 
 
