@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import fixed16, fixed16_angles, fixed16_pairs, fixed16_quotients
+from openqnn.ops import fixed16, fixed16_angles, fixed16_pairs, fixed16_quotients, fixed16_roots
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
@@ -100,10 +100,11 @@ Rsqrt = unary(
     "ElementWiseRsqrt",
     lambda n, b, x: b.op("Reciprocal", b.op("Sqrt", x[0])),
     "Reciprocal of the square root.",
+    fixed=fixed16_roots.reciprocal_root,
 )
 Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.", fixed=by_table(fixed16_angles.sin))
-SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", fixed=by_table(fixed16.square_root))
+SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", fixed=by_table(fixed16_roots.square_root))
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
 Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped)
 Sigmoid = unary(

@@ -52,19 +52,6 @@ PAIR = 1.0, 0.690511, 0.237944, 0.071545  # the same for Softmax of two numbers:
 ERF = np.array([
     (0, 18990, -10826, -19971), (-4432, 27537, -55737, 19199), (28048, 2475, -3460, 808), (32664, 42, -42, 7),
 ])  # fmt: skip
-# 2^17 / sqrt(x) for x in [2^14, 2^16), by pieces of 2^10: values of lines at their starts, and their slopes.
-ROOTS = np.array([
-    (1024.127, -30.522), (993.474, -27.717), (965.888, -26.363), (939.965, -23.814), (916.369, -22.608),
-    (894.002, -20.311), (873.624, -19.222), (854.512, -18.178), (836.561, -17.162), (819.685, -16.197),
-    (803.772, -15.258), (788.742, -14.365), (774.500, -13.499), (760.962, -12.673), (748.046, -11.882),
-    (736.163, -11.882), (724.549, -11.130), (713.355, -10.403), (702.952, -10.396), (692.806, -9.697),
-    (682.920, -9.046), (673.873, -9.042), (664.798, -8.411), (656.386, -8.413), (647.999, -7.808),
-    (640.184, -7.807), (632.376, -7.242), (625.134, -7.242), (617.775, -6.693), (611.080, -6.702),
-    (604.384, -6.704), (597.888, -6.181), (591.706, -6.184), (585.430, -5.697), (579.735, -5.697),
-    (574.039, -5.695), (568.345, -5.233), (563.110, -5.233), (557.876, -5.233), (552.617, -4.796),
-    (547.821, -4.796), (543.022, -4.796), (538.063, -4.385), (533.676, -4.385), (529.291, -4.389),
-    (524.903, -4.385), (520.498, -4.000), (516.498, -4.000),
-])  # fmt: skip
 HIGHEST = 0x7F7F  # of what is split in two signed bytes to be multiplied: larger numbers become this one
 SOFTPLUS = 0.703109, 0.512704, 0.108826, -0.0046106, -0.00066647  # coefficients between the next two
 SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
@@ -218,17 +205,6 @@ def hard_sigmoid(n: Node, x: Array) -> Array:
     """HTP takes 16 bits for [0, 1), whatever the encoding of the output is."""
     alpha, beta = (n.float(name) if name in n.params else v for name, v in (("alpha", 0.2), ("beta", 0.5)))
     return np.clip(np.rint((alpha * x * scale_of(n.x(0)) + beta) * STORED), 0, STORED - 1) + offset_of(n.out)
-
-
-def square_root(n: Node, x: Array) -> Array:
-    """x times the reciprocal of its root in 10 bits."""
-    positive = np.maximum(x, 1)
-    twos = (15 - np.floor(np.log2(positive)).astype(np.int64)) // 2
-    v = positive << 2 * twos
-    c, t = ROOTS[(v >> 10) - 16], (v & 1023) / 1024
-    root = np.ldexp(v * np.floor(c[:, 0] + c[:, 1] * t), -9 - 8 - twos)
-    ratio = np.sqrt(scale_of(n.x(0))) / scale_of(n.out)
-    return np.where(x > 0, np.floor(root * ratio + 0.5), 0).astype(np.int64)
 
 
 def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
