@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from openqnn import errors
 from openqnn.formats.container import write_container
 from openqnn.ir import DType, Graph
 from openqnn.qnn.library import find_library
-from tests.models.fetch import model_path
+from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.onnx_models import add_weight, model, relu, save, tensor
 
@@ -94,6 +95,51 @@ def test_a_name_that_is_nearly_right_is_suggested(graph: Graph) -> None:
             session.run({"x": X}, ["midle"])
         with pytest.raises(errors.InputError, match="no tensor 'zzzzz'\n  hint: `openqnn inspect --text`"):
             session.run({"x": X}, ["zzzzz"])
+
+
+# --- many samples
+
+
+def test_many_samples_come_out_in_their_order() -> None:
+    """Several are under way at once; the small ones overtake nobody."""
+    graph = openqnn.convert(model_path("mtcnn_onet"), input_shapes=static_shapes("mtcnn_onet"))
+    chance = np.random.default_rng(0)
+    shape = graph.ports[graph.inputs[0].name].shape
+    samples = [{graph.inputs[0].name: chance.standard_normal(shape).astype(np.float32)} for _ in range(9)]
+    with openqnn.Session(graph) as session:
+        want = [session.run(s) for s in samples]
+        found = list(session.run_many(samples))
+    assert len(found) == len(want)
+    for a, b in zip(want, found, strict=True):
+        assert list(a) == list(b)
+        assert all(np.allclose(a[name], b[name], atol=1e-5) for name in a)
+
+
+def test_samples_are_taken_as_results_are(graph: Graph) -> None:
+    taken: list[int] = []
+
+    def samples() -> Iterator[dict[str, np.ndarray]]:
+        for i in range(100):
+            taken.append(i)
+            yield {"x": X * i}
+
+    with openqnn.Session(graph, threads=2) as session:
+        results = session.run_many(samples(), ["middle"])
+        assert not taken
+        assert np.array_equal(next(results)["middle"], -X * 0)
+        assert np.array_equal(next(results)["middle"], -X)
+        assert len(taken) < 10
+        results.close()
+
+
+def test_a_sample_that_does_not_fit_ends_them(graph: Graph) -> None:
+    with openqnn.Session(graph, threads=2) as session:
+        results = session.run_many([{"x": X}, {"x": X}, {"x": X[:1]}, {"x": X}])
+        with pytest.raises(errors.InputError, match="input 'x' has shape"):
+            list(results)
+        assert np.array_equal(session.run({"x": X})["y"], np.maximum(-X, 0))
+    with pytest.raises(errors.UsageError, match="closed"):
+        session.run_many([{"x": X}])
 
 
 # --- what does not fit

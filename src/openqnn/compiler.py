@@ -5,7 +5,7 @@ The jobs run where a crash of a library does no harm, see `openqnn.runtime.guard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -18,7 +18,7 @@ from openqnn.emit.epcontext import write_epcontext
 from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import InputError, ModelError, UsageError
 from openqnn.formats.files import Parked, replacing_path
-from openqnn.ir import Graph, Port
+from openqnn.ir import Graph, Port, dtype_of
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
 from openqnn.qnn.dlc import read_dlc
@@ -36,6 +36,7 @@ from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.worker import Reporter
+from openqnn.runtime.arrays import inward
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
 from openqnn.runtime.vendor import (
@@ -333,6 +334,34 @@ def compile_graphs(
     return CompiledContext(file, made.info, made.seconds)
 
 
+class GraphExecutable:
+    """A graph on one of Qualcomm's libraries, in a child process: a bad graph cannot take the caller down."""
+
+    def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
+        from openqnn.passes.htp import legalise_htp
+
+        self._library = find_library(library)
+        self._graph = legalise_htp(graph) if "Htp" in self._library.name else graph
+        self._net = lower(self._graph)
+        self._worker = Worker()
+        self._timeout = timeout
+        self._soc = None if soc is None else find_soc(soc).model
+
+    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        given: dict[str, Array] = {}
+        for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
+            array = arrays[value.name].reshape(self._net.tensors[name].dims)
+            given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array, native=True)
+        results = self._worker.run(self._net, given, self._library, soc=self._soc, timeout=self._timeout)
+        return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
+
+    def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
+        return map(self.run, samples)
+
+    def close(self) -> None:
+        self._worker.close()
+
+
 class ContextExecutable:
     """One graph of a context binary on the library that made it, in a child process that keeps it loaded."""
 
@@ -348,6 +377,9 @@ class ContextExecutable:
             self._path, [arrays], self._library,
             device=self._device, worker=self._worker, timeout=self._timeout, keep=True,
         ).outputs[0]  # fmt: skip
+
+    def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
+        return map(self.run, samples)
 
     def close(self) -> None:
         self._worker.close()

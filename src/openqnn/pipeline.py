@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,14 +15,14 @@ import numpy as np
 
 from openqnn.errors import InputError, ModelError, OpenQnnWarning, ShapeError, UsageError, VerifyError
 from openqnn.formats.container import is_container
-from openqnn.ir import Array, DType, Graph, Port, Value, dtype_of
+from openqnn.ir import Array, DType, Graph, Value
 from openqnn.ir.store import WRITERS, load_graph
-from openqnn.runtime.arrays import accepted, inward, is_coded, outside_dtype, outward
+from openqnn.runtime.arrays import accepted, is_coded, outside_dtype, outward
 
 if TYPE_CHECKING:
     import onnx
 
-    from openqnn.compiler import CompiledContext, ContextExecutable
+    from openqnn.compiler import CompiledContext, ContextExecutable, GraphExecutable
     from openqnn.formats.custom_io import Described
     from openqnn.frontends.onnx import Importer, Problem
     from openqnn.passes import Explain
@@ -386,14 +386,34 @@ class Session:
 
         Fixed-point tensors go in and come out as real numbers; `native` takes and gives stored integers.
         """
+        executable, wanted = self._open(outputs)
+        results = executable.run(accepted(self.graph, inputs, native=native))
+        return self._outward(wanted, results, native)
+
+    def run_many(
+        self,
+        samples: Iterable[Mapping[str, Any]],
+        outputs: Sequence[str] | None = None,
+        *,
+        native: bool = False,
+    ) -> Iterator[dict[str, Array]]:
+        """Results of sample after sample, as they are asked for; the built-in backend works on several."""
+        executable, wanted = self._open(outputs)
+        arrays = (accepted(self.graph, sample, native=native) for sample in samples)
+        return (self._outward(wanted, found, native) for found in executable.run_many(arrays))
+
+    def _open(self, outputs: Sequence[str] | None) -> tuple[_Executable, dict[str, Value]]:
         if not self._executables:
             raise UsageError("the session is closed")
-        arrays = accepted(self.graph, inputs, native=native)
         names = self.output_names if outputs is None else outputs
         extra = tuple(n for n in names if n not in self.output_names)
-        results = self._executable(extra).run(arrays)
         known = {v.name: v for v in self.graph.outputs} | {n: self._value(n) for n in extra}
-        return {n: outward(known[n], self._ports.get(n), results[n], native=native) for n in names}
+        return self._executable(extra), {n: known[n] for n in names}
+
+    def _outward(
+        self, wanted: Mapping[str, Value], found: Mapping[str, Array], native: bool
+    ) -> dict[str, Array]:
+        return {n: outward(v, self._ports.get(n), found[n], native=native) for n, v in wanted.items()}
 
     def _executable(self, extra: tuple[str, ...]) -> _Executable:
         if extra not in self._executables:
@@ -417,11 +437,11 @@ class Session:
             raise UsageError(
                 "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
             )
-        if self._binary:
-            from openqnn.compiler import ContextExecutable
+        from openqnn.compiler import ContextExecutable, GraphExecutable
 
+        if self._binary:
             return ContextExecutable(self._binary, self.backend, self._soc, self._timeout)
-        return _VendorExecutable(self.graph, self.backend, self._timeout, self._soc)
+        return GraphExecutable(self.graph, self.backend, self._soc, self._timeout)
 
     def _value(self, name: str) -> Value:
         known = {v.name: v for v in self.graph.values()}
@@ -436,36 +456,7 @@ class Session:
         return known[name]
 
 
-class _VendorExecutable:
-    """A graph on one of Qualcomm's libraries, in a child process: a bad graph cannot take the caller down."""
-
-    def __init__(self, graph: Graph, library: str, timeout: float, soc: str | int | None) -> None:
-        from openqnn.emit import lower
-        from openqnn.passes.htp import legalise_htp
-        from openqnn.qnn.isolated import Worker
-        from openqnn.qnn.library import find_library
-        from openqnn.qnn.soc import find_soc
-
-        self._library = find_library(library)
-        self._graph = legalise_htp(graph) if "Htp" in self._library.name else graph
-        self._net = lower(self._graph)
-        self._worker = Worker()
-        self._timeout = timeout
-        self._soc = None if soc is None else find_soc(soc).model
-
-    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        given: dict[str, Array] = {}
-        for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
-            array = arrays[value.name].reshape(self._net.tensors[name].dims)
-            given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array, native=True)
-        results = self._worker.run(self._net, given, self._library, soc=self._soc, timeout=self._timeout)
-        return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
-
-    def close(self) -> None:
-        self._worker.close()
-
-
-_Executable: TypeAlias = "CpuExecutable | ContextExecutable | _VendorExecutable"
+_Executable: TypeAlias = "CpuExecutable | ContextExecutable | GraphExecutable"
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:

@@ -89,16 +89,10 @@ def measure_noise(
     if not held:
         raise InputError("there are no samples to compare on", hint="give at least one input set")
     for part in _parts(list(pairs.values())):
-        sides = [
-            CpuExecutable(g, extra=[v for v in (p[i] for p in part) if not _is_border(g, v)])
-            for i, g in enumerate((real, fixed))
-        ]
-        for sample in held:
-            arrays = [_run(e, g, sample) for e, g in zip(sides, (real, fixed), strict=True)]
+        sides = [_run(g, held, [p[i] for p in part]) for i, g in enumerate((real, fixed))]
+        for before, after in zip(*sides, strict=True):
             for x, y in part:
-                found[y.name].add(arrays[0][x.name], _real(y, arrays[1][y.name]), y.dtype.signed)
-        for side in sides:
-            side.close()
+                found[y.name].add(before[x.name], _real(y, after[y.name]), y.dtype.signed)
     return found
 
 
@@ -112,20 +106,15 @@ class Outputs:
 
     def __init__(self, real: Graph, samples: Iterable[Mapping[str, Array]]) -> None:
         self._real, self._samples = real, list(samples)
-        executable = CpuExecutable(real)
-        self._arrays = [_run(executable, real, sample) for sample in self._samples]
-        executable.close()
+        self._arrays = list(_run(real, self._samples))
 
     def noise_of(self, fixed: Graph) -> dict[str, Noise]:
         """The same as `output_noise`."""
         pairs = _pairs(self._real, fixed, [v.name for v in fixed.outputs])
         found = {name: Noise(value.encoding) for name, (_, value) in pairs.items()}
-        executable = CpuExecutable(fixed)
-        for sample, known in zip(self._samples, self._arrays, strict=True):
-            arrays = _run(executable, fixed, sample)
+        for before, after in zip(self._arrays, _run(fixed, self._samples), strict=True):
             for x, y in pairs.values():
-                found[y.name].add(known[x.name], _real(y, arrays[y.name]), y.dtype.signed)
-        executable.close()
+                found[y.name].add(before[x.name], _real(y, after[y.name]), y.dtype.signed)
         return found
 
 
@@ -158,9 +147,16 @@ def _is_border(graph: Graph, value: Value) -> bool:
     return value.producer is None or graph.is_output(value)
 
 
-def _run(executable: CpuExecutable, graph: Graph, sample: Mapping[str, Array]) -> dict[str, Array]:
-    arrays = accepted(graph, sample)
-    return {**arrays, **executable.run(arrays)}
+def _run(
+    graph: Graph, samples: Sequence[Mapping[str, Array]], values: Sequence[Value] = ()
+) -> Iterator[dict[str, Array]]:
+    """For each sample the graph's inputs, its outputs and some of its other values."""
+    extra = [v for v in values if not _is_border(graph, v)]
+    given = [accepted(graph, sample) for sample in samples]
+    executable = CpuExecutable(graph, extra=extra, many=True)
+    for arrays, results in zip(given, executable.run_many(given), strict=True):
+        yield {**arrays, **results}
+    executable.close()
 
 
 def _real(value: Value, array: Array) -> Array:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -57,21 +61,28 @@ class OnnxStep:
 
 class CpuExecutable:
     """A compiled graph. `run` takes and returns arrays by value name, in the graph's own types and axis
-    order."""
+    order. One for `many` samples is compiled for `run_many` alone."""
 
-    def __init__(self, graph: Graph, *, threads: int = 0, extra: Sequence[Value] = ()) -> None:
+    def __init__(
+        self, graph: Graph, *, threads: int = 0, extra: Sequence[Value] = (), many: bool = False
+    ) -> None:
         self.lowered = lower(graph, extra)
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         ready = _is_blocked_well(self.lowered)
         body = blocked_body(self.lowered) if ready else self.lowered
-        if ready and not threads and not _is_enough_for_threads(graph, body):
+        self._workers = threads or len(os.sched_getaffinity(0))
+        if many or (ready and not threads and not _is_enough_for_threads(graph, body)):
             threads = 1
-        self._steps = compile_steps(body, threads, ready=ready)
-        self._single = (
-            self._steps[0] if len(self._steps) == 1 and isinstance(self._steps[0], OnnxStep) else None
-        )
+        self._threads, self._body, self._ready = threads, body, ready
         self._results = [self.lowered.outputs[n] for n in self.output_names]
+        self._alone: CpuExecutable | None = None
+        self._compile()
+
+    def _compile(self) -> None:
+        self._steps = compile_steps(self._body, self._threads, ready=self._ready)
+        first = self._steps[0] if len(self._steps) == 1 else None
+        self._single = first if isinstance(first, OnnxStep) else None
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         feeds = {self._feeds[name]: array for name, array in arrays.items()}
@@ -81,9 +92,39 @@ class CpuExecutable:
             raise failed(e) from e
         return dict(zip(self.output_names, results, strict=True))
 
+    def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
+        """Runs samples beside each other, each in a thread of its own, and gives their results in order.
+
+        That is sooner done than one after the other with all threads for each, which wait for one another
+        at every node. Samples are taken as results are: few of either are held.
+        """
+        if self._workers == 1:
+            yield from map(self.run, samples)
+            return
+        run, waiting = self._in_one_thread().run, deque[Future[dict[str, Array]]]()
+        with ThreadPoolExecutor(self._workers) as pool:
+            try:
+                for sample in samples:
+                    waiting.append(pool.submit(run, sample))
+                    if len(waiting) > self._workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _in_one_thread(self) -> CpuExecutable:
+        if self._threads == 1:
+            return self
+        if self._alone is None:
+            self._alone = copy(self)
+            self._alone._threads = 1
+            self._alone._compile()
+        return self._alone
+
     def close(self) -> None:
         """Frees the sessions."""
-        self._steps, self._single = [], None
+        self._steps, self._single, self._alone = [], None, None
 
     def _run_single(self, feeds: dict[str, Array]) -> list[Array]:
         assert self._single is not None

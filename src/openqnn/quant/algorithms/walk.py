@@ -51,11 +51,11 @@ class Walk:
         wanted = [v for n in nodes for v in n.outputs if self._last[v.name] > step]
         if wanted:
             part, extra = part_of(self.graph, nodes, wanted)
-            executable = CpuExecutable(part, threads=self.threads, extra=extra)
+            executable = CpuExecutable(part, threads=self.threads, extra=extra, many=True)
             names = [v.name for v in part.inputs]
             made: Known = {v.name: [] for v in wanted}
-            for i in range(self.count):
-                results = executable.run({n: self.known[n][i] for n in names})
+            samples = ({n: self.known[n][i] for n in names} for i in range(self.count))
+            for results in executable.run_many(samples):
                 for name, arrays in made.items():
                     arrays.append(results[name])
             executable.close()
