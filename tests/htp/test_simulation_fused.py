@@ -163,3 +163,14 @@ def test_means_behind_an_activation() -> None:
     rng = np.random.default_rng(2)
     drawn = [rng.normal(rng.uniform(80, 170, 1024), 20, x.shape) for _ in range(16)]
     assert differing(graph, mean, feeds=[{"x": np.clip(d, 0, 255).astype(np.uint8)} for d in drawn]) == 0
+
+
+@pytest.mark.parametrize("op", ["Relu", "HardSwish"])
+@pytest.mark.parametrize("shape", [(1, 32, 48), (32, 48), (1, 16, 96)], ids=str)
+def test_activation_is_taken_into_the_layer_before_a_reshape_of_leading_axes(
+    op: str, shape: tuple[int, ...]
+) -> None:
+    """HTP has four axes, to which there is no such Reshape. Where other axes change, the layer is rounded."""
+    graph, b, x = image((1, 1, 32, 48))
+    z = fixed(b("Reshape", convolution(b, x, byte(-4, 5)), shape=shape), byte(-4, 5))
+    assert not differing(graph, fixed(b(op, z), byte(0, 2.6)))

@@ -32,6 +32,8 @@ from openqnn.ops.layout import (
 )
 from openqnn.ops.schema import Moves
 
+FUSED = ("Relu", "HardSwish")  # HTP takes them into the layer before them, by way of a Reshape, too
+
 
 @dataclass(slots=True)
 class NumpyStep:
@@ -65,11 +67,13 @@ class Lowering:
         self.twins: dict[tuple[Value, Encoding | None], Value] = {}
         self.wanted: dict[Value, list[Encoding]] = {}
         self.followed: set[Value] = set()  # by HTP's own arithmetic
+        self.shown: set[Value] = set()  # outputs of the graph
 
     def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
         inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
         for name, value in inputs.items():
             self._remember(value, identity(value.rank), name)
+        self.shown.update(graph.outputs)
         for node in graph.nodes:
             if copies(node) and node.x(0).encoding != node.out.encoding:
                 self.wanted.setdefault(node.x(0), []).append(cast(Encoding, node.out.encoding))
@@ -163,6 +167,8 @@ class Lowering:
         perm = permutation_of(node)
         if perm is not None and node.out.encoding == node.x(0).encoding:
             self._absorb(node, perm)
+        elif self._is_behind_reshape(node):
+            self._before_reshape(node, schema)
         elif schema.lower is not None:
             twin = self.twins.get((node.x(0), node.out.encoding)) if copies(node) else None
             self._emit(node if twin is None else _with(node, [twin], node.outputs), schema)
@@ -170,6 +176,22 @@ class Lowering:
             self._numpy(node, schema)
         else:
             raise BackendError(f"{node.where}: the built-in backend does not run this op: {schema.why_not}")
+
+    def _is_behind_reshape(self, node: Node) -> bool:
+        """Whether HTP takes an activation into a layer: the Reshape between is none to its four axes."""
+        shaped = node.x(0).producer if node.op in FUSED else None
+        if shaped is None or shaped.op != "Reshape" or max(shaped.x(0).rank, shaped.out.rank) > 4:
+            return False
+        data = shaped.x(0)
+        alone = all(len(v.users) == 1 and v not in self.shown for v in (data, shaped.out))
+        same = _trailing(data.shape) == _trailing(shaped.out.shape) and data.encoding == shaped.out.encoding
+        return alone and same and any(name in self.body.sums for name in self.known[data, False].values())
+
+    def _before_reshape(self, node: Node, schema: OpSchema) -> None:
+        shaped = cast(Node, node.x(0).producer)
+        found = Value(node.out.name, node.out.dtype, shaped.x(0).shape, node.out.encoding)
+        self._emit(_with(node, [shaped.x(0)], [found]), schema)
+        self._emit(_with(shaped, [found], [node.out]), schema_of(shaped))
 
     def _absorb(self, node: Node, perm: Perm) -> None:
         """A transposition: the data stays where it is and is known under other axis orders."""
@@ -325,6 +347,11 @@ class Lowering:
         shape = (1,) * (len(perm) - value.rank) + value.shape
         moved = encoding.permuted(perm) if encoding is not None and len(perm) == value.rank else encoding
         return Value(value.name, dtype, permuted(shape, perm), moved)
+
+
+def _trailing(shape: Shape) -> Shape:
+    """Without the ones in front."""
+    return shape[next((i for i, size in enumerate(shape) if size != 1), len(shape)) :]
 
 
 def _with(node: Node, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Node:
