@@ -26,7 +26,8 @@ from openqnn.runtime.arrays import accepted
 
 Floats = NDArray[np.floating]
 
-ROWS = 4096  # of data that a layer is tuned by, over all samples
+FEWEST_ROWS, MOST_ROWS = 4096, 16384  # of data that a layer is tuned by, over all samples,
+NUMBERS = 1 << 22  # and how many numbers they may have: with more rows chance decides less
 MOST_INNER = 2400  # inputs of a layer: beyond that the equations take longer than they gain
 # What keeps inputs that the data hardly moves from making good for others, as a share of the mean square of
 # an input; more where there are few rows for each input: what fits few samples does not fit those to come.
@@ -128,7 +129,8 @@ def _tune(
 
 def _rows(layer: Layer, value: Value, real: list[Array], fixed: list[Array]) -> list[tuple[Floats, Floats]]:
     """Rows at the same places of each sample in both graphs."""
-    per_sample = max(1, min(layer.positions, -(-ROWS // len(real))))
+    rows = min(max(NUMBERS // (layer.groups * layer.inner), FEWEST_ROWS), MOST_ROWS)
+    per_sample = max(1, min(layer.positions, -(-rows // len(real))))
     chance = np.random.default_rng(0)
     found: list[tuple[Floats, Floats]] = []
     for a, b in zip(real, fixed, strict=True):
