@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 
-DAMPING = 1.0  # times inputs by rows: what is added to the square of an input, as a share of it
+# What is added to the square of an input, as a share of it, is inputs by rows. More rows than these are not
+# new: neighbours resemble each other.
+NEW_ROWS = 4096
 TINY = 1e-6
 ROWS_PER_INPUT = 4  # fewer tell nothing: magika lost 1.5 dB with three
 FOLDS = 4  # parts of the samples: each is judged by what the others gave
@@ -58,7 +60,9 @@ class Sums:
         """
         inner = self.squares.shape[1]
         own = np.diagonal(self.squares, axis1=1, axis2=2)
-        damping = DAMPING * inner / self.rows * own + TINY * np.maximum(own.mean(axis=1, keepdims=True), TINY)
+        damping = inner / min(self.rows, NEW_ROWS) * own + TINY * np.maximum(
+            own.mean(axis=1, keepdims=True), TINY
+        )
         return np.linalg.solve(self.squares + damping[:, None, :] * np.eye(inner), self.products)
 
 
