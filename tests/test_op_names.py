@@ -44,6 +44,7 @@ ABOUT_NAMES = {
     "runtime/blocked.py": "ONNX's Conv, not QNN's",
     "runtime/cpu.py": "ONNX's Conv, not QNN's",
     "runtime/keep_blocked.py": "ONNX's ops, not QNN's",
+    "runtime/stay_real.py": "ONNX's Cast, not QNN's",
 }
 FAMILIES = {re.sub(r"\dd$", "", op) for op in OPS if re.search(r"\dd$", op)}  # PoolMax2d by its first part
 

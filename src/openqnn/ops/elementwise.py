@@ -54,12 +54,14 @@ def unary(
     clips: bool = False,
     same_as: SameAs | None = None,
     fixed: Fixed | None = None,
+    joins_layer: bool = False,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as, fixed=fixed))
+    schema = replace(schema, output_range=output_range, clips=clips, same_as=same_as)
+    return register(replace(schema, fixed=fixed, joins_layer=joins_layer))
 
 
 def binary(
@@ -106,7 +108,9 @@ Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
 Sin = unary("ElementWiseSin", "Sin", "Sine.", fixed=by_table(fixed16_angles.sin))
 SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", fixed=by_table(fixed16_roots.square_root))
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
-Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped)
+Relu = unary(
+    "Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped, joins_layer=True
+)
 Sigmoid = unary(
     "Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0), fixed=by_table(fixed16.sigmoid)
 )
@@ -116,6 +120,7 @@ HardSwish = unary(
     lambda n, b, x: b.op("Mul", x[0], b.op("HardSigmoid", x[0], alpha=1 / 6, beta=0.5)),
     "x * clip(x + 3, 0, 6) / 6.",
     fixed=first_of(behind_layer, by_table(fixed16.hard_swish), hard_swish),
+    joins_layer=True,
 )
 
 

@@ -171,6 +171,7 @@ class OpSchema:
     macs: Macs | None = None
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize
     fixed: Fixed | None = None  # how HTP computes it in fixed point, for the built-in backend to follow
+    joins_layer: bool = False  # HTP takes it into the layer before it, by way of a Reshape, too
 
     def param(self, name: str) -> Param:
         found = next((p for p in self.params if p.name == name), None)

@@ -25,14 +25,13 @@ from openqnn.ops.layout import (
     compose,
     identity,
     inverse,
+    is_reshape,
     move,
     permutation_of,
     permuted,
     travels,
 )
 from openqnn.ops.schema import Moves
-
-FUSED = ("Relu", "HardSwish")  # HTP takes them into the layer before them, by way of a Reshape, too
 
 
 @dataclass(slots=True)
@@ -179,8 +178,8 @@ class Lowering:
 
     def _is_behind_reshape(self, node: Node) -> bool:
         """Whether HTP takes an activation into a layer: the Reshape between is none to its four axes."""
-        shaped = node.x(0).producer if node.op in FUSED else None
-        if shaped is None or shaped.op != "Reshape" or max(shaped.x(0).rank, shaped.out.rank) > 4:
+        shaped = node.x(0).producer if schema_of(node).joins_layer else None
+        if shaped is None or not is_reshape(shaped) or max(shaped.x(0).rank, shaped.out.rank) > 4:
             return False
         data = shaped.x(0)
         alone = all(len(v.users) == 1 and v not in self.shown for v in (data, shaped.out))
