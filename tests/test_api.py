@@ -115,6 +115,13 @@ def test_many_samples_come_out_in_their_order() -> None:
         assert all(np.allclose(a[name], b[name], atol=1e-5) for name in a)
 
 
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small graphs, too, have a thread for each sample."""
+    monkeypatch.setattr("openqnn.runtime.cpu.LEAST_SAMPLE", 0)
+
+
+@pytest.mark.usefixtures("beside")
 def test_samples_are_taken_as_results_are(graph: Graph) -> None:
     taken: list[int] = []
 
@@ -132,6 +139,7 @@ def test_samples_are_taken_as_results_are(graph: Graph) -> None:
         results.close()
 
 
+@pytest.mark.usefixtures("beside")
 def test_a_sample_that_does_not_fit_ends_them(graph: Graph) -> None:
     with openqnn.Session(graph, threads=2) as session:
         results = session.run_many([{"x": X}, {"x": X}, {"x": X[:1]}, {"x": X}])

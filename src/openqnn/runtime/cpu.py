@@ -46,6 +46,9 @@ _DISABLED = ["WeightBiasQuantization"]
 _NOT_WITH_INTEGERS = ["ConvMulFusion", "ConvAddFusion", "ConvBNFusion"]
 MOST_WEIGHTS = 256 << 20  # bytes in a graph that is optimised apart, for which they are copied
 LEAST_MACS = 300_000  # in a convolution that several threads share: 4 us of one of them, which meeting takes
+LEAST_SAMPLE = (
+    2_000_000  # of a graph whose samples are worth a thread each, which takes as long to hear of it
+)
 EMBED_BELOW = 1024  # bytes; larger constants are handed to ONNX Runtime by reference
 
 
@@ -71,7 +74,8 @@ class CpuExecutable:
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         ready = _is_blocked_well(self.lowered)
         body = blocked_body(self.lowered) if ready else self.lowered
-        self._workers = threads or len(os.sched_getaffinity(0))
+        is_tiny = sum(_macs(graph)) < LEAST_SAMPLE
+        self._workers = 1 if is_tiny else threads or len(os.sched_getaffinity(0))
         if many or (ready and not threads and not _is_enough_for_threads(graph, body)):
             threads = 1
         self._threads, self._body, self._ready = threads, body, ready
@@ -234,8 +238,11 @@ def blocked_body(lowered: Lowered) -> Lowered:
 def _is_enough_for_threads(graph: Graph, ready: Lowered) -> bool:
     """Whether several threads compute convolutions in less time than they take to meet for each."""
     convolutions = sum(node.op_type in ("Conv", "Gemm", "MatMul") for node in ready.body.nodes)
-    macs = sum(macs(node) for node in graph.nodes if (macs := schema_of(node).macs) is not None)
-    return macs >= LEAST_MACS * convolutions
+    return sum(_macs(graph)) >= LEAST_MACS * convolutions
+
+
+def _macs(graph: Graph) -> Iterator[int]:
+    return (macs(node) for node in graph.nodes if (macs := schema_of(node).macs) is not None)
 
 
 @cache
