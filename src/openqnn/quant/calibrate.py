@@ -10,7 +10,7 @@ import difflib
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import repeat
 from queue import SimpleQueue
@@ -28,9 +28,10 @@ from openqnn.runtime.arrays import accepted
 from openqnn.runtime.tapped import Runner, TappedGraph
 
 Progress = Callable[[int, int | None], None]  # samples done, and of how many where that is known
-SHOWN = 16 << 20  # bytes of values that a thread may hold for looking at
+SHOWN = 4 << 20  # bytes of values that a thread may hold for looking at; few stay in the processor's caches
 TOGETHER = 180 << 20  # bytes that all threads may take beyond what plain inference takes
 USUAL = 32  # samples, where nobody says how many there are
+SMALL, MOST_TOGETHER = 1 << 20, 4  # bytes of samples, and how many, that a thread takes at a time
 MOST_NAMED = 5
 
 
@@ -56,7 +57,7 @@ def calibrate(
     computed = [v for v in values if not v.is_constant]
     found = {v.name: _of_constant(v, wanted[v.name]) for v in values if v.is_constant}
     total = len(samples) if isinstance(samples, Sized) else None
-    with _Calibration(graph, computed, wanted, threads, total or USUAL) as run:
+    with _Calibration(graph, computed, wanted, threads, total) as run:
         done = run.over(samples, lambda count: progress(count, total) if progress else None)
         if not done:
             raise InputError("there are no samples to calibrate with", hint="give at least one input set")
@@ -74,10 +75,10 @@ class _Calibration:
     """Threads with their buffers, and the observers that they fill."""
 
     def __init__(
-        self, graph: Graph, values: list[Value], wanted: Mapping[str, Watch], threads: int, runs: int
+        self, graph: Graph, values: list[Value], wanted: Mapping[str, Watch], threads: int, total: int | None
     ) -> None:
         self._graph = graph
-        use = threads or cores()
+        use, runs = threads or cores(), total or USUAL
         self._workers = _workers(graph, use)
         loose = [name for name, watch in wanted.items() if Watch.CHANNELS not in watch]
         self._tapped = TappedGraph(
@@ -87,7 +88,7 @@ class _Calibration:
         counted = any(Watch.HISTOGRAM in wanted[value.name] for value in values)
         rooms = bins_room(len(values)) if counted else repeat(None)
         self._observers = {
-            name: Observer(wanted[name], types[tap.name][1], _channel_axis(tap.perm), room)
+            name: Observer(wanted[name], types[tap.name][1], _channel_axis(tap.perm), room, runs)
             for room, (name, tap) in zip(rooms, self._tapped.taps.items(), strict=False)
         }
         self._free: SimpleQueue[_Worker] = SimpleQueue()
@@ -97,6 +98,8 @@ class _Calibration:
             self._free.put(worker)
         self._pool = ThreadPoolExecutor(self._workers, "calibrate")
         self._stop = Event()
+        given = sum(v.nbytes for v in graph.inputs)
+        self._group = max(1, min(MOST_TOGETHER, SMALL // max(given, 1), (total or 0) // (4 * self._workers)))
 
     def __enter__(self) -> _Calibration:
         return self
@@ -108,33 +111,39 @@ class _Calibration:
 
     def over(self, samples: Iterable[Mapping[str, Any]], progress: Callable[[int], None]) -> int:
         """Runs them all; returns how many there were."""
-        waiting: deque[tuple[Future[dict[str, Seen]], int]] = deque()
+        waiting: deque[tuple[Future[list[dict[str, Seen]]], int]] = deque()
+        group: list[Mapping[str, Array]] = []
         turn = count = 0
         for count, sample in enumerate(samples, 1):
             for part in batches(self._graph, sample):
-                arrays = accepted(self._graph, part)
-                waiting.append((self._pool.submit(self._one, turn, arrays), count))
-                turn += 1
+                group.append(accepted(self._graph, part))
+                if len(group) < self._group:
+                    continue
+                waiting.append((self._pool.submit(self._some, turn, group), count))
+                turn, group = turn + len(group), []
                 if len(waiting) > self._workers:
                     self._take(waiting, progress)
+        if group:
+            waiting.append((self._pool.submit(self._some, turn, group), count))
         while waiting:
             self._take(waiting, progress)
         return count
 
     def _take(
-        self, waiting: deque[tuple[Future[dict[str, Seen]], int]], progress: Callable[[int], None]
+        self, waiting: deque[tuple[Future[list[dict[str, Seen]]], int]], progress: Callable[[int], None]
     ) -> None:
         future, count = waiting.popleft()
-        for name, seen in future.result().items():
-            self._observers[name].add(seen)
+        for found in future.result():
+            for name, seen in found.items():
+                self._observers[name].add(seen)
         if not waiting or waiting[0][1] != count:
             progress(count)
 
-    def _one(self, turn: int, arrays: Mapping[str, Array]) -> dict[str, Seen]:
-        """One inference, in a thread."""
+    def _some(self, turn: int, group: Sequence[Mapping[str, Array]]) -> list[dict[str, Seen]]:
+        """An inference after the other, in a thread."""
         worker = self._free.get()
         try:
-            return worker.run(turn, arrays, self._stop)
+            return [worker.run(turn + i, arrays, self._stop) for i, arrays in enumerate(group)]
         finally:
             self._free.put(worker)
 

@@ -7,10 +7,9 @@ as wide as a power of two and start at zero, so that widening them only adds nei
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
-from math import floor, frexp, gcd, inf, isfinite, prod
+from math import frexp, gcd, inf, isfinite, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,8 @@ from openqnn.ir import Array
 BINS = 4096  # on either side of zero
 NOWHERE = 2 * BINS  # the place of what does not count
 PLACES = NOWHERE + 1
-SAMPLE = 8192  # numbers of a large tensor that one sample adds to its histogram
+SAMPLE, FEW = 8192, 2048  # numbers of a large tensor that one sample adds to its histogram, between these
+ENOUGH = 3 << 15  # of a large tensor, from all samples: beyond that a sample adds no more than FEW
 SEARCHED = 16384  # numbers up to which numpy finds the place of an extreme sooner than the extreme itself
 LEAST_FLOAT32 = 2.0**-149
 LEAST_EXPONENT = -120  # bins no narrower than 2^-120: whatever is below is zero to any encoding
@@ -111,18 +111,19 @@ class Bins:
                 indices += BINS
             np.add.at(self.counts, indices, np.array([weight], np.int64))
 
-    def note(self, zeros: int, ends: Sequence[float]) -> None:
+    def note(self, zeros: int, ends: Array | None) -> None:
         """How many of the numbers were zeros. Where not all were given, the least and the largest of each
         sample count once: the others seldom meet them."""
         with self._lock:
             self.zeros += zeros
-            for end in ends:
-                self.counts[BINS + _place(end, self.exponent)] += 1
+            if ends is not None:
+                np.add.at(self.counts, _places(ends.reshape(-1), self.exponent) + BINS, 1)
 
     def histogram(self, low: float, high: float) -> Histogram:
         """The bins from the one that holds `low` to the one that holds `high`."""
         width = 2.0**self.exponent
-        first, last = _place(low, self.exponent), _place(high, self.exponent) + 1
+        first, end = _places(np.array([low, high]), self.exponent).tolist()
+        last = end + 1
         if not first and self.counts[BINS - 1]:
             first = -1  # a number below zero that was counted while bins were as narrow as it
         return Histogram(
@@ -135,13 +136,15 @@ class Observer:
 
     def __init__(
         self, watch: Watch, shape: tuple[int, ...], axis: int | None = None,
-        room: NDArray[np.int64] | None = None,
+        room: NDArray[np.int64] | None = None, runs: int = 1,
     ) -> None:  # fmt: skip
         """`shape` is that of the arrays to come, `axis` the one of their channels (None: the last); `room` is
-        for a histogram."""
+        for a histogram of so many `runs`."""
         self.bins = Bins(room) if Watch.HISTOGRAM in watch else None
-        self.step = _step(prod(shape))  # every how many-th number goes into the bins
-        self.picked = -(-prod(shape) // self.step)  # at most
+        # every how many-th number is counted
+        self.step = 1 if self.bins is None else _step(prod(shape), max(FEW, min(SAMPLE, ENOUGH // runs)))
+        self.size = prod(shape)
+        self.picked = -(-self.size // self.step)  # at most
         self._view = _channel_view(shape, axis) if Watch.CHANNELS in watch else None
         self._low, self._high, self._count, self._nans = inf, -inf, 0, 0
         self._channels: tuple[Array, Array, Array, Array] | None = None
@@ -176,7 +179,7 @@ class Observer:
         places = np.floor(scaled).astype(np.intp)
         self.bins.count(places + BINS, exponent, self.step)
         zeros = scaled.size - int(np.count_nonzero(scaled))
-        self.bins.note(zeros * self.step, (low, high) if self.step > 1 else ())
+        self.bins.note(zeros * self.step, np.array([[low, high]]) if self.step > 1 else None)
 
     def add(self, seen: Seen) -> None:
         self._low, self._high = min(self._low, seen.low), max(self._high, seen.high)
@@ -207,10 +210,10 @@ class Observer:
         return found
 
 
-def _place(number: float, exponent: int) -> int:
-    """The bin of a number, counted from zero; as in float32, what is too small for the width is zero."""
-    scaled = number * 2.0**-exponent
-    return floor(scaled) if abs(scaled) > LEAST_FLOAT32 / 2 else 0
+def _places(numbers: Array, exponent: int) -> NDArray[np.intp]:
+    """The bins of numbers, counted from zero; as in float32, what is too small for the width is zero."""
+    scaled = numbers * 2.0**-exponent
+    return np.floor(np.where(np.abs(scaled) > LEAST_FLOAT32 / 2, scaled, 0)).astype(np.intp)
 
 
 def _extremes(flat: Array) -> tuple[float, float]:
@@ -229,9 +232,9 @@ def _widened(counts: NDArray[np.int64], doublings: int) -> NDArray[np.int64]:
     return wide
 
 
-def _step(size: int) -> int:
+def _step(size: int, wanted: int) -> int:
     """Every how many-th number is picked. Prime to the size, so that no row or channel is left out."""
-    step = max(1, size // SAMPLE)
+    step = max(1, size // wanted)
     while gcd(step, size) > 1:
         step += 1
     return step

@@ -47,7 +47,7 @@ def measure(
 
 def watched(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Watch]:
     """The tensors to look at: those whose range decides for a group, and those that stay real."""
-    plan = Plan(clone_graph(graph), recipe, given)
+    plan = Plan(graph, recipe, given)
     how = Watch.EXTREMES if recipe.act.method is Method.MIN_MAX else Watch.EXTREMES | Watch.HISTOGRAM
     names = [v.name for g in plan.groups if g.given is None for v in g.origins]
     names += [v.name for v, width in plan.width.items() if width == FLOAT and is_real(v)]

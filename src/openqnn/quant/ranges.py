@@ -26,7 +26,8 @@ LEAST_SHARE = 1 / 64  # of the extremes: the smallest range that a search tries
 GRID = 24  # ends that a search tries on each side, first over the whole range and then around the best
 PLACES = np.arange(GRID, dtype=np.float64)
 AT_ONCE = 32  # histograms that are searched together: their sums stay in the processor's caches
-ENTROPY_GRID = 64
+ENTROPY_GRIDS = 16, 8  # ranges that it tries, first over all of them and then around the best
+ENTROPY_AT_ONCE = 8
 TINY = 1e-4  # of a count: what stands for an empty bin in a logarithm
 ROW_GRID = 12
 LEAST_ROW = 0.25  # of the extremes: fewer ends than for activations, each of which costs a rounding
@@ -75,15 +76,17 @@ def _searched(
     pairs = list(zip(histograms, extremes, strict=True))
     if method is Method.PERCENTILE:
         return [_percentile(h, low, high, symmetric, percentile) for h, (low, high) in pairs]
-    if method is Method.ENTROPY:
-        levels = _Levels(bitwidth)
-        return [_entropy(h, low, high, levels) for h, (low, high) in pairs]
+    levels = _Levels(bitwidth) if method is Method.ENTROPY else None
+    at_once = AT_ONCE if levels is None else ENTROPY_AT_ONCE
     weight = CLIPPING if method is Method.SQNR else 1.0
     found: list[tuple[float, float]] = []
-    for start in range(0, len(pairs), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        low, high = np.array(extremes[part]).T
-        lows, highs = _least_noise(Moments(histograms[part]), low, high, bitwidth, symmetric, weight)
+    for start in range(0, len(pairs), at_once):
+        own = histograms[start : start + at_once]
+        low, high = np.array(extremes[start : start + at_once]).T
+        if levels is None:
+            lows, highs = _least_noise(Moments(own), low, high, bitwidth, symmetric, weight)
+        else:
+            lows, highs = _least_told(own, low, high, levels)
         found += zip(lows.tolist(), highs.tolist(), strict=True)
     return found
 
@@ -212,17 +215,25 @@ def _around(best: Floats, extreme: Floats, span: tuple[Floats, Floats]) -> tuple
 # -- entropy -------------------------------------------------------------------------------------------------
 
 
-def _entropy(histogram: Histogram, low: float, high: float, levels: _Levels) -> tuple[float, float]:
-    """The range whose rounded distribution tells least less than the real one (Kullback-Leibler)."""
-    counts = _without_zeros(histogram)
+def _least_told(
+    histograms: Sequence[Histogram], low: Floats, high: Floats, levels: _Levels
+) -> tuple[Floats, Floats]:
+    """The ranges whose rounded distributions tell least less than the real ones (Kullback-Leibler), first
+    over all and then around the best."""
+    running = _Running(histograms)
+    rows = np.arange(len(low))
     # two bins are the least that a level can merge
-    least = min(1.0, (2 << levels.bitwidth) * histogram.width / (high - low))
-    shares = np.linspace(1.0, max(least, LEAST_SHARE), ENTROPY_GRID)
-    ends = np.array([[low], [high]]) * shares
-    places = np.rint((ends - histogram.first) / histogram.width).astype(np.intp)
-    first, last = np.minimum(np.maximum(places, 0), len(counts))
-    best = shares[int(np.argmin(_divergence(counts, first, last, levels)))]
-    return float(low * best), float(high * best)
+    least = np.minimum(1.0, (2 << levels.bitwidth) * running.width[:, 0] / (high - low))
+    best, top, bottom = np.ones(len(low)), np.ones(len(low)), np.maximum(least, LEAST_SHARE)
+    for tried in ENTROPY_GRIDS:
+        shares = np.linspace(top, bottom, tried, axis=1)
+        ends = np.array([low, high])[:, :, None] * shares
+        places = np.rint((ends - running.first) / running.width).astype(np.intp)
+        first, last = np.minimum(np.maximum(places, 0), running.bins)
+        best = shares[rows, _divergence(running, first, last, levels).argmin(axis=1)]
+        reach = (top - bottom) / (tried - 1)
+        top, bottom = np.minimum(best + reach, top), np.maximum(best - reach, bottom)
+    return low * best, high * best
 
 
 def _without_zeros(histogram: Histogram) -> Floats:
@@ -234,22 +245,44 @@ def _without_zeros(histogram: Histogram) -> Floats:
     return counts
 
 
-def _divergence(counts: Floats, first: NDArray[np.intp], last: NDArray[np.intp], levels: _Levels) -> Floats:
-    """For each range of bins: the information that is lost when what is outside goes to its ends, and what is
-    inside is known by level only.
+class _Running:
+    """Sums over histograms, without zeros, up to each border of their bins: of counts, of filled bins, and of
+    counts times their logarithms. The histograms lie one behind the other, with a border more than bins each.
+    """
+
+    def __init__(self, histograms: Sequence[Histogram]) -> None:
+        column = lambda numbers, dtype: np.array(numbers, dtype)[:, None]
+        self.first = column([h.first for h in histograms], np.float64)
+        self.width = column([h.width for h in histograms], np.float64)
+        self.bins = column([len(h.counts) for h in histograms], np.intp)
+        starts = np.concatenate([[0], np.cumsum(self.bins + 1)])
+        self.start, self.end = starts[:-1, None], starts[1:, None] - 1
+        self.counts, self.sums = np.zeros(starts[-1]), np.zeros((3, starts[-1]))
+        for start, histogram in zip(starts, histograms, strict=False):
+            self.counts[start : start + len(histogram.counts)] = _without_zeros(histogram)
+        several = (self.counts, self.counts > 0, _xlogx(self.counts))
+        for x, sums in zip(several, self.sums, strict=True):
+            for start, bins in zip(starts, self.bins[:, 0], strict=False):
+                np.cumsum(x[start : start + bins], out=sums[start + 1 : start + 1 + bins])
+
+
+def _divergence(
+    running: _Running, first: NDArray[np.intp], last: NDArray[np.intp], levels: _Levels
+) -> Floats:
+    """For ranges of bins, in a row for each histogram: the information that is lost when what is outside goes
+    to its ends, and what is inside is known by level only.
 
     A level spreads its sum over its filled bins alike, so that all follows from running sums at its borders.
     """
-    running = np.zeros((2, len(counts) + 1))
-    mass, own = running[0], np.zeros(len(counts) + 1)
-    for x, out in ((counts, mass[1:]), (counts > 0, running[1, 1:]), (_xlogx(counts), own[1:])):
-        np.cumsum(x, out=out)
+    mass, own = running.sums[0], running.sums[2]
+    total = np.maximum(mass[running.end], TINY)
     known, lowest, highest = levels.known(running, first, last)
+    first, last = first + running.start, last + running.start
     told = own[last] - own[first] - known
-    for bin_, logs, tail in ((first, lowest, mass[first]), (last - 1, highest, mass[-1] - mass[last])):
-        held = counts[np.minimum(np.maximum(bin_, 0), len(counts) - 1)]
+    tails = mass[first], mass[running.end] - mass[last]
+    for bin_, logs, tail in ((first, lowest, tails[0]), (last - 1, highest, tails[1])):
+        held = running.counts[np.minimum(np.maximum(bin_, running.start), running.end - 1)]
         told += _xlogx(held + tail) - _xlogx(held) - tail * logs
-    total = max(float(mass[-1]), TINY)
     return told / total + np.log(np.maximum(mass[last] - mass[first], TINY) / total)
 
 
@@ -260,27 +293,30 @@ class _Levels:
     def __init__(self, bitwidth: int) -> None:
         self.bitwidth = bitwidth
         self._places = np.arange((1 << bitwidth) + 1, dtype=np.int32)  # times at most 8192 bins
-        self._scaled = np.empty((ENTROPY_GRID, len(self._places)), np.int32)
+        shape = ENTROPY_AT_ONCE, max(ENTROPY_GRIDS)
+        self._scaled = np.empty((*shape, len(self._places)), np.int32)
         self._borders = np.empty(self._scaled.shape, np.intp)
         self._at = np.empty((2, *self._scaled.shape))
-        self._sums, self._bins = np.empty((2, ENTROPY_GRID, 1 << bitwidth))
+        self._sums, self._bins = np.empty((2, *shape, 1 << bitwidth))
 
     def known(
-        self, running: Floats, first: NDArray[np.intp], last: NDArray[np.intp]
+        self, running: _Running, first: NDArray[np.intp], last: NDArray[np.intp]
     ) -> tuple[Floats, Floats, Floats]:
-        """Of each range, from running sums and numbers of filled bins; and logarithms of what a bin of its
-        first and last level holds."""
-        np.multiply(self._places, (last - first).astype(np.int32)[:, None], out=self._scaled)
-        np.right_shift(self._scaled, self.bitwidth, out=self._scaled)
-        np.add(self._scaled, first[:, None], out=self._borders)
-        for sums, at, between in zip(running, self._at, (self._sums, self._bins), strict=True):
-            np.take(sums, self._borders, out=at, mode="clip")  # no border is outside; else it would be copied
-            np.subtract(at[:, 1:], at[:, :-1], out=between)
-        logs = np.maximum(self._sums, TINY, out=self._at[0, :, 1:])
-        logs /= np.maximum(self._bins, 1.0, out=self._bins)
+        """Of each range, and logarithms of what a bin of its first and last level holds."""
+        own = slice(first.shape[0]), slice(first.shape[1])
+        scaled, borders, room = self._scaled[own], self._borders[own], self._at[:, *own]
+        sums, bins = self._sums[own], self._bins[own]
+        np.multiply(self._places, (last - first).astype(np.int32)[:, :, None], out=scaled)
+        np.right_shift(scaled, self.bitwidth, out=scaled)
+        np.add(scaled, (running.start + first)[:, :, None], out=borders)
+        for total, at, between in zip(running.sums[:2], room, (sums, bins), strict=True):
+            np.take(total, borders, out=at, mode="clip")  # no border is outside; else it would be copied
+            np.subtract(at[..., 1:], at[..., :-1], out=between)
+        logs = np.maximum(sums, TINY, out=room[0, ..., 1:])
+        logs /= np.maximum(bins, 1.0, out=bins)
         np.log(logs, out=logs)
-        lowest, highest = logs[:, 0].copy(), logs[:, -1].copy()
-        return np.multiply(self._sums, logs, out=self._bins).sum(axis=1), lowest, highest
+        lowest, highest = logs[..., 0].copy(), logs[..., -1].copy()
+        return np.multiply(sums, logs, out=bins).sum(axis=-1), lowest, highest
 
 
 def _xlogx(x: Floats) -> Floats:

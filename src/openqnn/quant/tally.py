@@ -141,7 +141,8 @@ class Tally:
                 indices = self._indices[: (last - first) * member.scaled.size]
                 np.copyto(indices.reshape(last - first, -1), waited[first:last])
                 member.bins.count(indices, member.exponent, member.step)
-            member.bins.note(member.zeros * member.step, member.ends)
+            ends = np.reshape(member.ends, (-1, 2)) if member.ends else None
+            member.bins.note(member.zeros * member.step, ends)
             member.zeros, member.ends = 0, []
         self._filled = 0
 

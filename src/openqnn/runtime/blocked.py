@@ -13,11 +13,10 @@ from dataclasses import replace
 from math import prod
 
 import onnx
-from onnx import numpy_helper
 
 from openqnn.ir import Shape
 from openqnn.ops.body import Body
-from openqnn.runtime.cpu import optimized
+from openqnn.runtime.cpu import Optimized, optimized
 from openqnn.runtime.lowering import Lowered
 
 DOMAIN = "com.microsoft.nchwc"
@@ -44,12 +43,12 @@ def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
 
     Numbers that only fill a block up are never among them. Types are those of the arrays that come out.
     """
-    graph = optimized(lowered).graph
-    body = Body()
-    body.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+    ready = optimized(lowered)
+    graph, body = ready.graph, Body()
+    body.constants = ready.constants
     types = {n: lowered.types[n] for n in (*lowered.inputs, *lowered.outputs)}
     used = Counter(name for node in graph.node for name in node.input)
-    block, names = _block(graph), dict[str, str]()
+    block, names = _block(ready), dict[str, str]()
     for node in graph.node:
         if node.domain != DOMAIN or node.op_type != "ReorderOutput":
             continue
@@ -64,10 +63,10 @@ def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
     return replace(lowered, body=body, types=types)
 
 
-def _block(graph: onnx.GraphProto) -> int:
+def _block(ready: Optimized) -> int:
     """A multiple of how many channels are kept together: 8 or 16, as the processor has it."""
-    weights = {node.input[1] for node in graph.node if node.domain == DOMAIN and node.op_type == "Conv"}
-    first = [i.dims[0] for i in graph.initializer if i.name in weights]
+    nodes = (node for node in ready.graph.node if node.domain == DOMAIN and node.op_type == "Conv")
+    first = [len(ready.constants[node.input[1]]) for node in nodes if node.input[1] in ready.constants]
     return LARGEST_BLOCK // 2 if any(n % LARGEST_BLOCK for n in first) else LARGEST_BLOCK
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import onnxruntime.capi.onnxruntime_pybind11_state as state
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import BackendError
@@ -200,14 +201,39 @@ def compile_steps(
     return steps
 
 
-def optimized(lowered: Lowered) -> onnx.ModelProto:
-    """The nodes as ONNX Runtime would run them, for this processor."""
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """Nodes as ONNX Runtime would run them. Of constants the graph tells types and shapes only."""
+
+    graph: onnx.GraphProto
+    constants: dict[str, Array]
+
+
+def optimized(lowered: Lowered) -> Optimized:
+    """The nodes as they are best run on this processor."""
     options = _options(1)
     options.add_session_config_entry("session.disable_prepacking", "1")  # nothing will run here
+    # Large ones in a message would be copied three times until they are arrays.
+    apart = "session.optimized_model_external_initializers"
+    options.add_session_config_entry(f"{apart}_file_name", "large")
+    options.add_session_config_entry(f"{apart}_min_size_in_bytes", str(EMBED_BELOW))
     with tempfile.TemporaryDirectory() as folder:
-        options.optimized_model_filepath = path = str(Path(folder) / "optimized.onnx")
+        path, large = Path(folder, "optimized.onnx"), Path(folder, "large")
+        options.optimized_model_filepath = str(path)
         _session(lowered, lowered.body.nodes, _made(lowered), options)
-        return onnx.load(path)
+        graph = onnx.load(path, load_external_data=False).graph
+        data = np.fromfile(large, np.uint8) if large.exists() else np.empty(0, np.uint8)
+    return Optimized(graph, {tensor.name: _read(tensor, data) for tensor in graph.initializer})
+
+
+def _read(tensor: TensorProto, data: NDArray[np.uint8]) -> Array:
+    """A constant that is in its message, or else a part of the data."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return numpy_helper.to_array(tensor)
+    where = {entry.key: entry.value for entry in tensor.external_data}
+    start, size = int(where["offset"]), int(where["length"])
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    return data[start : start + size].view(dtype).reshape(tuple(tensor.dims))
 
 
 def _made(lowered: Lowered) -> list[str]:
@@ -225,11 +251,11 @@ def _is_blocked_well(lowered: Lowered) -> bool:
 
 def blocked_body(lowered: Lowered) -> Lowered:
     """The same with nodes that are ready to run, and numbers in the order that convolutions have them."""
-    graph = optimized(lowered).graph
+    ready = optimized(lowered)
     plain = _model(lowered, lowered.body.nodes, _made(lowered)).proto
-    found = keep_blocked(graph, plain, _block_size())
+    found = keep_blocked(ready.graph, ready.constants, plain, _block_size())
     body = Body()
-    constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer} | found.constants
+    constants = ready.constants | found.constants
     body.nodes, more = stay_real(found.nodes, constants, set(lowered.outputs.values()))
     body.constants = constants | more
     return replace(lowered, body=body)
@@ -251,7 +277,7 @@ def _block_size() -> int:
     body = Body()
     made = body.op("Conv", "in.0", body.const(np.ones((1, 64, 1, 1), np.float32)))
     small = Lowered(body, {}, {"out": made}, [], {"in.0": (np.dtype(np.float32), (1, 64, 4, 4))})
-    return max(i.dims[0] for i in optimized(small).graph.initializer)
+    return max(len(weights) for weights in optimized(small).constants.values())
 
 
 def _needed_later(

@@ -9,13 +9,13 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx import TensorProto, helper, shape_inference
 
 from openqnn.ir import Array, Shape
 
@@ -48,13 +48,15 @@ class Blocked:
     constants: dict[str, Array] = field(default_factory=lambda: dict[str, Array]())
 
 
-def keep_blocked(graph: onnx.GraphProto, plain: onnx.ModelProto, block: int) -> Blocked:
-    """The nodes of an optimised graph, without the reordering that they can do without.
+def keep_blocked(
+    graph: onnx.GraphProto, constants: Mapping[str, Array], plain: onnx.ModelProto, block: int
+) -> Blocked:
+    """The nodes of an optimised graph with these constants, without the reordering that they can do without.
 
     `plain` is the model before it was optimised, which tells the shapes; `block` is how many channels are
     kept together.
     """
-    twins = _Twins(graph, plain, block)
+    twins = _Twins(graph, constants, plain, block)
     for node in graph.node:
         twins.add(node)
     return Blocked(twins.live(), twins.constants)
@@ -63,11 +65,13 @@ def keep_blocked(graph: onnx.GraphProto, plain: onnx.ModelProto, block: int) -> 
 class _Twins:
     """Walks a graph and gives nodes their twins. Names of blocks are those of their values with an ending."""
 
-    def __init__(self, graph: onnx.GraphProto, plain: onnx.ModelProto, block: int) -> None:
+    def __init__(
+        self, graph: onnx.GraphProto, given: Mapping[str, Array], plain: onnx.ModelProto, block: int
+    ) -> None:
         self.block = block
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, Array] = {}
-        self.given = {i.name: i for i in graph.initializer}
+        self.given = given
         self.outputs = [o.name for o in graph.output]
         self.shapes, self.types = _known(plain)
         self.twins: dict[str, str] = {}
@@ -193,7 +197,7 @@ class _Twins:
     def _kind(self, name: str, shape: Shape) -> str | None:
         if not name or self._is_scalar(name):
             return "single"
-        own = tuple(self.given[name].dims) if name in self.given else self.shapes.get(name, ())
+        own = self.given[name].shape if name in self.given else self.shapes.get(name, ())
         if name in self.twins and own == shape:
             return "blocks"
         if own[-3:] == (shape[1], 1, 1) and np.prod(own) == shape[1]:
@@ -282,7 +286,7 @@ class _Twins:
         """Whether a convolution is what ONNX Runtime makes of a product with a number per channel."""
         if node.op_type != "Conv" or len(node.input) != 2 or node.input[1] not in self.given:
             return False
-        return tuple(self.given[node.input[1]].dims) == (_attribute(node, "group"), 1, 1, 1)
+        return self.given[node.input[1]].shape == (_attribute(node, "group"), 1, 1, 1)
 
     # -- orders ----------------------------------------------------------------------------------------------
 
@@ -311,7 +315,7 @@ class _Twins:
     # -- constants -------------------------------------------------------------------------------------------
 
     def _is_scalar(self, name: str) -> bool:
-        return name in self.given and np.prod(self.given[name].dims, dtype=int) == 1
+        return name in self.given and self.given[name].size == 1
 
     def _is_single(self, node: onnx.NodeProto) -> bool:
         """Whether scale and zero point are single numbers."""
@@ -319,7 +323,7 @@ class _Twins:
         return not quantizes or all(self._is_scalar(name) for name in node.input[1:])
 
     def _array(self, name: str) -> Array:
-        return self.constants[name] if name in self.constants else numpy_helper.to_array(self.given[name])
+        return self.constants[name] if name in self.constants else self.given[name]
 
     def _filled(self, channels: int) -> int:
         return -(-channels // self.block) * self.block

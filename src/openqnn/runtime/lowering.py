@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, compress
 from typing import cast
 
 import numpy as np
+import onnx
 
 from openqnn.errors import BackendError
 from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
@@ -67,10 +67,20 @@ class Lowering:
         self.wanted: dict[Value, list[Encoding]] = {}
         self.followed: set[Value] = set()  # by HTP's own arithmetic
         self.shown: set[Value] = set()  # outputs of the graph
+        self._inputs: dict[str, Value] = {}
 
     def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
-        inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
-        for name, value in inputs.items():
+        """The outputs and the `extra` values in their own axis order."""
+        self.add(graph)
+        wanted = dict.fromkeys([*graph.outputs, *extra])
+        return self.lowered(
+            {v.name: self.body.op("Identity", self._get(v, identity(v.rank))) for v in wanted}
+        )
+
+    def add(self, graph: Graph) -> None:
+        """All nodes; `known` then tells the names and axis orders of their values."""
+        self._inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
+        for name, value in self._inputs.items():
             self._remember(value, identity(value.rank), name)
         self.shown.update(graph.outputs)
         for node in graph.nodes:
@@ -78,24 +88,28 @@ class Lowering:
                 self.wanted.setdefault(node.x(0), []).append(cast(Encoding, node.out.encoding))
         for node in graph.nodes:
             self._node(node)
-        wanted = dict.fromkeys([*graph.outputs, *extra])
-        outputs = {v.name: self.body.op("Identity", self._get(v, identity(v.rank))) for v in wanted}
-        self._prune(outputs.values())
-        return Lowered(self.body, inputs, outputs, self.steps, self.types)
 
-    def _prune(self, outputs: Iterable[str]) -> None:
-        """Leaves out what nobody reads: what a sum is rounded to where an activation takes the sum itself."""
-        read = {*outputs, *(name for step in self.steps for name in step.inputs)}
-        keep: list[bool] = []
-        for node in reversed(self.body.nodes):
-            keep.append(any(name in read for name in node.output))
-            if keep[-1]:
+    def lowered(self, outputs: dict[str, str]) -> Lowered:
+        """What these ONNX names depend on, and nothing that nobody reads: what a sum is rounded to where an
+        activation takes the sum itself, or what comes after the last name."""
+        read, steps = set(outputs.values()), list[NumpyStep]()
+        kept: list[onnx.NodeProto] = []
+        waiting = list(self.steps)
+        for index in range(len(self.body.nodes), -1, -1):
+            while waiting and waiting[-1].position == index:
+                step = waiting.pop()
+                if read.intersection(step.outputs):
+                    read.update(step.inputs)
+                    steps.append(NumpyStep(step.node, len(kept), step.inputs, step.outputs))
+            node = self.body.nodes[index - 1] if index else None
+            if node is not None and any(name in read for name in node.output):
                 read.update(node.input)
-        before = [0, *accumulate(map(int, reversed(keep)))]
-        for step in self.steps:
-            step.position = before[step.position]
-        self.body.nodes = list(compress(self.body.nodes, reversed(keep)))
+                kept.append(node)
+        for step in steps:
+            step.position = len(kept) - step.position
+        self.body.nodes, self.steps = kept[::-1], steps[::-1]
         self.body.constants = {k: v for k, v in self.body.constants.items() if k in read}
+        return Lowered(self.body, self._inputs, outputs, self.steps, self.types)
 
     # -- values ----------------------------------------------------------------------------------------------
 

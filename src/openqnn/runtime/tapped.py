@@ -14,7 +14,6 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 from onnx import helper
 
@@ -50,10 +49,9 @@ class TappedGraph:
         whether that is used.
         """
         lowering = Lowering()
-        self.lowered = lowering.run(graph, values)  # else it leaves out what the graph itself does not read
+        lowering.add(graph)
         self.taps = {v.name: _tap(lowering, v) for v in values}
-        self.lowered.outputs = {tap.name: tap.name for tap in self.taps.values()}
-        _drop_unneeded(self.lowered)
+        self.lowered = lowering.lowered({tap.name: tap.name for tap in self.taps.values()})
         self.steps = self._compiled(threads, limit, set(loose), runs)
         self.feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         self.shown = self._shown()
@@ -168,28 +166,6 @@ def _placed(lives: Mapping[str, tuple[int, int]], size: Callable[[str], int]) ->
 # -- which nodes, in which stretches -------------------------------------------------------------------------
 
 
-def _drop_unneeded(lowered: Lowered) -> None:
-    """Keeps what the wanted names depend on: what comes after the last of them would only cost time."""
-    needed = set(lowered.outputs.values())
-    kept: list[onnx.NodeProto] = []
-    steps: list[NumpyStep] = []
-    waiting = list(lowered.steps)
-    for index in range(len(lowered.body.nodes), -1, -1):
-        while waiting and waiting[-1].position == index:
-            step = waiting.pop()
-            if needed.intersection(step.outputs):
-                needed.update(step.inputs)
-                steps.append(NumpyStep(step.node, len(kept), step.inputs, step.outputs))
-        node = lowered.body.nodes[index - 1] if index else None
-        if node is not None and needed.intersection(node.output):
-            needed.update(node.input)
-            kept.append(node)
-    lowered.body.nodes[:] = kept[::-1]
-    for step in steps:
-        step.position = len(kept) - step.position
-    lowered.steps[:] = steps[::-1]
-
-
 def _bytes_shown(lowered: Lowered) -> list[int]:
     """By each node."""
     return [
@@ -205,9 +181,9 @@ def _most_shown(lowered: Lowered, cuts: list[int]) -> int:
 
 
 def _cuts(lowered: Lowered, limit: int) -> list[int]:
-    """Where to end a stretch so that none shows more than `limit` bytes."""
+    """Where to end a stretch so that none shows more than `limit` bytes; a few more are not worth an end."""
     shown = _bytes_shown(lowered)
-    if sum(shown) <= limit:
+    if sum(shown) <= limit + limit // 2:
         return []
     costs = _costs_of_cutting(lowered)
     cuts: list[int] = []
