@@ -39,6 +39,7 @@ from openqnn.qnn.worker import Reporter
 from openqnn.runtime.arrays import inward
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
+from openqnn.runtime.standby import is_warm, taken
 from openqnn.runtime.vendor import (
     Meter,
     Target,
@@ -210,7 +211,7 @@ def compile_job(
     with ThreadPoolExecutor(1) as aside:
         drafting = aside.submit(_drafts, source, target, wanted, reporter)
         aside.submit(_fill, drafting)
-        backend = open_backend(target, reporter.step, warm=True)
+        backend = open_backend(target, reporter.step, warm=not is_warm())
         drafts = drafting.result()
         # Not before: two libraries that are loaded at once hold each other up.
         loading = aside.submit(system_beside, target.library) if file else None
@@ -261,6 +262,7 @@ def compile_source(
         compile_job, for_child(source, target.library), target, wanted or Wanted(), profiling or Profiling(),
         file, folder,
         name=Path(target.library).name, timeout=timeout, log=log,
+        waiting=taken(target.library, fits=not source.graphs),
     )  # fmt: skip
 
 

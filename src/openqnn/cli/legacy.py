@@ -171,14 +171,6 @@ def qnn_model_lib_generator() -> int:
     return run_tool("qnn-model-lib-generator")
 
 
-def qnn_net_run() -> int:
-    return run_tool("qnn-net-run")
-
-
-def qnn_context_binary_generator() -> int:
-    return run_tool("qnn-context-binary-generator")
-
-
 def qnn_context_binary_utility() -> int:
     return run_tool("qnn-context-binary-utility")
 

@@ -33,6 +33,7 @@ from openqnn.runtime.config_file import RunConfig
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings
 from openqnn.runtime.results import unfinished
+from openqnn.runtime.standby import taken
 
 SKIP = "__"
 LOADING = 600.0  # seconds: a damaged binary can make a library loop for ever
@@ -65,6 +66,7 @@ def run_net_run(arguments: Namespace) -> int:
             str(folder), True,
             name=Path(made.target.library).name, timeout=execution.timeout, note=lambda t: say(f"note: {t}"),
             log=show_log if tooling.log_level else None, opening=opening,
+            waiting=taken(made.target.library, fits=not found.graphs),
         )  # fmt: skip
     _tell(runs, outputs.output_dir)
     return 0

@@ -1,7 +1,8 @@
 """A child process that works for this one, so that a crash or a hang of a library becomes one message.
 
 There are two kinds. A spawned one is a new interpreter: it starts clean, takes a moment to do so, and serves
-many tasks. A forked one starts at once, with everything that this process has in memory, and serves one.
+many tasks. A forked one starts at once, with everything that this process has in memory, and serves one, or
+gets ready first and then serves those that it is asked.
 """
 
 from __future__ import annotations
@@ -53,17 +54,18 @@ def can_fork() -> bool:
 
 
 class Child:
-    """One process, from its start to its end. With a task it is forked to do just that."""
+    """One process, from its start to its end. With a task it is forked to do just that; so it is with what it
+    does to get `ready`, and then it waits for tasks."""
 
-    def __init__(self, task: Task | None = None) -> None:
+    def __init__(self, task: Task | None = None, *, ready: Callable[[], None] | None = None) -> None:
         self._output = capture.scratch_file()
         ours, theirs = socket.socketpair()
         self._connection = Connection(ours.detach())
         self._has_served = False
         with theirs:
-            if task is not None:
+            if task is not None or ready is not None:
                 self._board = Board()
-                self._process = self._fork(theirs, task)
+                self._process = self._fork(theirs, task, ready)
                 return
             page = os.memfd_create("openqnn-board")  # memory with a number that another program can be given
             try:
@@ -156,7 +158,7 @@ class Child:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
 
-    def _fork(self, theirs: socket.socket, task: Task) -> _Process:
+    def _fork(self, theirs: socket.socket, task: Task | None, ready: Callable[[], None] | None) -> _Process:
         capture.flush()  # or the child would write it once more
         parent = os.getpid()
         with warnings.catch_warnings():
@@ -169,8 +171,12 @@ class Child:
         try:
             self._become_child(parent)
             connection = Connection(theirs.detach())
-            reporter = worker.Reporter(self._board, connection.send)
-            connection.send(worker.perform(task, reporter))
+            if task is not None:
+                reporter = worker.Reporter(self._board, connection.send)
+                connection.send(worker.perform(task, reporter))
+            if ready is not None:
+                ready()
+                worker.serve(connection, self._board)
             code = 0
         except BaseException:
             traceback.print_exc()

@@ -21,15 +21,17 @@ def guarded(
     note: Callable[[str], None] | None = None,
     log: Callable[[str], None] | None = None,
     opening: float | None = None,
+    waiting: Child | None = None,
 ) -> Any:
     """`function(*arguments, reporter=...)` in a child process; `name` is who is to blame when it dies.
 
     `note` hears the lines that the child has for the user, `log` what the libraries printed and logged.
-    `opening` is another time limit, which ends when the libraries are ready to work.
+    `opening` is another time limit, which ends when the libraries are ready to work. A child that is
+    `waiting` does the task, and ends like any other.
     """
     task = Task(function, arguments)
-    forked = can_fork()
-    child, done = Child(task if forked else None), False
+    forked = waiting is None and can_fork()
+    child, done = waiting or Child(task if forked else None), False
     try:
         if forked:
             answer = child.answer(name, timeout, note, opening)

@@ -1,0 +1,48 @@
+"""A child process that opens a vendor's library before anybody knows what it is to do.
+
+HTP's library takes a tenth of a second to open, and Python more than that to import a tool and to read its
+options: with two processors one goes on beside the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+from openqnn.errors import OpenQnnError
+from openqnn.qnn.backend import Backend
+from openqnn.qnn.child import Child, can_fork
+from openqnn.qnn.memory import keep_freed
+from openqnn.qnn.options import DeviceOptions
+from openqnn.qnn.soc import DEFAULT_SOC
+from openqnn.runtime.vendor import Target, open_backend
+
+_waiting: dict[str, Child] = {}
+_held: list[Backend] = []
+
+
+def get_ready(library: str) -> None:
+    """Start to open HTP's library, by its path, in a process that then waits for a task."""
+    if can_fork() and not _waiting:
+        _waiting[library] = Child(ready=partial(_open, library))
+
+
+def taken(library: str, *, fits: bool = True) -> Child | None:
+    """The process that has this library open, the caller's from now on. Any that does not fit ends."""
+    found = _waiting.pop(library, None) if fits else None
+    while _waiting:
+        _waiting.popitem()[1].end()
+    return found
+
+
+def is_warm() -> bool:
+    """Whether this process was ready before it got its task."""
+    return bool(_held)
+
+
+def _open(library: str) -> None:
+    """In the child. What the library does once per process does not depend on the device that it is for; it
+    would be undone with the last of its handles."""
+    keep_freed()
+    with suppress(OpenQnnError):  # whoever opens it for a task hears of it
+        _held.append(open_backend(Target(library, DeviceOptions(DEFAULT_SOC)), warm=True))
