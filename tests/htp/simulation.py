@@ -68,8 +68,6 @@ def _large() -> list[Case]:
 
 # What is known of the ops that are below WANTED, or just above it.
 KNOWN = (
-    "- Asin: how far HTP is from the real arc sine is known, not why; 98.4 to 99.6 % of all numbers are",
-    "  within one step.",
     "- RoiAlign: what a pixel counts can be half way between two numbers; of random regions, 98 to 99.6 % of",
     "  the results are within one step.",
     "- GridSample that reflects without align_corners: some zero points of the grid move it by the last bit.",

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import fixed16, fixed16_angles, fixed16_pairs, fixed16_quotients, fixed16_roots
+from openqnn.ops import (
+    fixed16,
+    fixed16_angles,
+    fixed16_arcsine,
+    fixed16_pairs,
+    fixed16_quotients,
+    fixed16_roots,
+)
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
@@ -21,6 +28,7 @@ from openqnn.ops.schema import (
     ABSENT,
     FREE,
     INDEX,
+    ByPlace,
     Fixed,
     Lower,
     Moves,
@@ -55,13 +63,14 @@ def unary(
     same_as: SameAs | None = None,
     fixed: Fixed | None = None,
     joins_layer: bool = False,
+    by_place: ByPlace | None = None,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
     schema = replace(schema, output_range=output_range, clips=clips, same_as=same_as)
-    return register(replace(schema, fixed=fixed, joins_layer=joins_layer))
+    return register(replace(schema, fixed=fixed, joins_layer=joins_layer, by_place=by_place))
 
 
 def binary(
@@ -88,7 +97,9 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
 # -- one input -----------------------------------------------------------------------------------------------
 
 Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
-Asin = unary("ElementWiseAsin", "Asin", "Arc sine.", fixed=by_table(fixed16_angles.asin))
+Asin = unary(
+    "ElementWiseAsin", "Asin", "Arc sine.", fixed=fixed16_arcsine.asin, by_place=fixed16_arcsine.by_place
+)
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16_angles.atan))
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
 Cos = unary("ElementWiseCos", "Cos", "Cosine.", fixed=by_table(fixed16_angles.cos))
@@ -422,6 +433,7 @@ class ElementWiseUnary:
     infer = same
     lower = _generic(_UNARY)
     fixed = _generic_fixed(_UNARY)
+    by_place: ByPlace = lambda n: n.enum("operation") == "ASIN" and fixed16_arcsine.by_place(n)
     moves = Moves.ELEMENTWISE
 
 

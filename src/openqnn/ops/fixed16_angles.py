@@ -1,7 +1,7 @@
-"""How HTP computes sine, cosine, arc sine and arc tangent of a 16-bit tensor, as measured on libQnnHtp.
+"""How HTP computes sine, cosine and arc tangent of a 16-bit tensor, as measured on libQnnHtp.
 
 Sine, cosine and the arc tangent up to 1 are its very integers. Beyond 1, two of four polynomials of the
-reciprocal are not known to the last bit; of the arc sine is known how far from the real one it is.
+reciprocal are not known to the last bit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import offset_of, scale_of
+from openqnn.ops.fixed import scale_of
 from openqnn.ops.fixed16 import mantissa
 
 HALF_TURN = 1 << 15
@@ -39,28 +39,16 @@ INVERSES = np.array([
     (65537, -65523, 65090, -60076, 18475), (65460, -64324, 57817, -39465, 6990),
     (65034, -60854, 47061, -24428, 2990), (64142, -56025, 37201, -15430, 1442),
 ])  # fmt: skip
-# What the arc sine is more than the real one, in units of its last bit, a half for rounding with it: lines by
-# pieces of 1/16 up to 7/8 and of 1/128 beyond, as value at the start and how much it grows along the piece.
-ARC_SINES = np.array([
-    (0.64, -0.20), (0.34, -0.06), (0.63, -0.01), (0.71, -0.02), (0.59, -0.07), (0.28, -0.04), (0.54, -0.04),
-    (0.55, -0.02), (0.36, -0.05), (0.60, -0.07), (0.64, 0.01), (0.27, -0.04), (0.37, -0.04), (0.53, -0.03),
-    (0.36, -0.04), (0.48, 0.03), (0.58, -0.01), (0.69, -0.07), (0.67, -0.03), (0.58, 0.0), (0.31, -0.07),
-    (0.62, -0.07), (0.29, -0.03), (0.55, -0.06), (0.42, -0.09), (0.56, -0.06), (0.29, 0.0), (0.27, -0.02),
-    (0.30, 0.08), (0.36, 0.34),
-])  # fmt: skip
-WHOLE = 1 << 16  # 1.0 in what the arc sine takes
-COARSE, FINE, SEAM = 12, 9, 14  # bits of its pieces, and how many are coarse
-FIFTH_BIT = 4
 
 
 def sin(n: Node, x: Array) -> Array:
     turned, quarter, _ = _angle(n, x)
-    return _steps(n, np.sign(x) * turned * _polynomial(SINES, quarter), SINE_BITS)
+    return in_steps(n, np.sign(x) * turned * _polynomial(SINES, quarter), SINE_BITS)
 
 
 def cos(n: Node, x: Array) -> Array:
     turned, quarter, second = _angle(n, x)
-    return _steps(n, turned * second * _polynomial(COSINES, quarter), COSINE_BITS)
+    return in_steps(n, turned * second * _polynomial(COSINES, quarter), COSINE_BITS)
 
 
 def atan(n: Node, x: Array) -> Array:
@@ -69,7 +57,7 @@ def atan(n: Node, x: Array) -> Array:
     size = np.floor(np.ldexp(np.abs(x) * float(by), exponent - MANTISSA)).astype(np.int64)
     t = np.minimum(2 * np.where(size < ONE, size, _inverse(np.maximum(size, ONE))), 2 * ONE - 1)
     arc = _horner(ARCS[t >> 14], t)
-    return _steps(n, np.sign(x) * np.where(size < ONE, arc, RIGHT_ANGLE - arc), ARC_BITS)
+    return in_steps(n, np.sign(x) * np.where(size < ONE, arc, RIGHT_ANGLE - arc), ARC_BITS)
 
 
 def _inverse(size: Array) -> Array:
@@ -77,23 +65,6 @@ def _inverse(size: Array) -> Array:
     twos = np.floor(np.log2(size)).astype(np.int64) - MANTISSA
     t = (2 * size >> twos) - 2 * ONE
     return _horner(INVERSES[t >> 14], t) >> twos
-
-
-def asin(n: Node, x: Array) -> Array:
-    """Of 16 bits; from 1/2 on, the fifth bit of the stored integer adds a half of the last one, or all of it.
-
-    Why that is so is not known.
-    """
-    by, exponent = mantissa(scale_of(n.x(0)) * WHOLE)
-    size = np.floor(np.ldexp(np.abs(x) * float(by), exponent - MANTISSA))
-    seam = SEAM << COARSE
-    more = np.where(size < WHOLE / 2, 0.0, np.where(size < seam, 0.5, 1.0))
-    size = np.minimum(size + more * (x - offset_of(n.x(0)) >> FIFTH_BIT & 1), WHOLE - 1)
-    coarse, fine = size / (1 << COARSE), SEAM + (size - seam) / (1 << FINE)
-    piece = np.where(size < seam, coarse, fine)
-    start, growth = ARC_SINES[piece.astype(np.int64)].T
-    arc = np.floor(np.ldexp(np.arcsin(size / WHOLE), ARC_BITS) + start + growth * (piece % 1))
-    return _steps(n, np.sign(x) * arc, ARC_BITS)
 
 
 def _angle(n: Node, x: Array) -> tuple[Array, Array, Array]:
@@ -118,7 +89,7 @@ def _horner(c: Array, t: Array) -> Array:
     return found
 
 
-def _steps(n: Node, y: Array, bits: int) -> Array:
+def in_steps(n: Node, y: Array, bits: int) -> Array:
     """Rounded to steps of the output, halves away from zero, by a factor of 15 bits.
 
     HTP rounds that from a ratio that is a little too small; by 0.97e-5 to 1.03e-5, all encodings tried say.

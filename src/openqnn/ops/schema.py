@@ -29,6 +29,7 @@ from openqnn.ops.same import SameAs
 Infer: TypeAlias = Callable[[Node], Sequence[Shape]]
 Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]
 CanMove: TypeAlias = Callable[[Node, tuple[int, ...]], bool]
+ByPlace: TypeAlias = Callable[[Node], bool]
 Macs: TypeAlias = Callable[[Node], int]
 Compute: TypeAlias = Callable[[Node, Sequence["Array | None"]], Sequence[Array]]
 # stored operands, and the op on real numbers, to the stored result; None where HTP does nothing special
@@ -171,6 +172,7 @@ class OpSchema:
     macs: Macs | None = None
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize
     fixed: Fixed | None = None  # how HTP computes it in fixed point, for the built-in backend to follow
+    by_place: ByPlace | None = None  # a node whose `fixed` must see its data as declared
     joins_layer: bool = False  # HTP takes it into the layer before it, by way of a Reshape, too
 
     def param(self, name: str) -> Param:

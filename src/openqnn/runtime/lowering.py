@@ -321,7 +321,7 @@ class Lowering:
         in."""
         rank = node.out.rank if schema.moves is Moves.ELEMENTWISE else node.x(0).rank if node.inputs else 0
         natural = identity(rank)
-        if schema.moves is Moves.FIXED:
+        if schema.moves is Moves.FIXED or (schema.by_place is not None and schema.by_place(node)):
             return natural
         data = [v for i, v in enumerate(node.inputs) if v is not None and travels(node, i)]
         present = [(v, self._orders(v)) for v in data if v.data is None and v.rank == rank]
