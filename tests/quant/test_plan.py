@@ -55,6 +55,26 @@ def test_a_clipping_reader_gives_its_range_to_the_source() -> None:
     assert group is not None and group.origins == [z]
 
 
+def test_a_clip_gives_its_range_through_moves_too() -> None:
+    g, b, x = graph()
+    y = conv(b, x, "c")
+    z = b("Relu", b("Reshape", y, shape=(4, 4, 4)))
+    g.add_output(z)
+    group = plan(g).group(y)
+    assert group is not None and group.origins == [z]
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_moved_and_clipped_the_range_stays_if_another_sees_more(shown: bool) -> None:
+    g, b, x = graph()
+    y = conv(b, x, "c")
+    z = b("Relu", b("Reshape", y, shape=(4, 4, 4)))
+    g.add_output(z)
+    g.add_output(y if shown else b("Tanh", y))
+    group = plan(g).group(y)
+    assert group is not None and set(group.origins) == {y, z}
+
+
 def test_a_source_with_another_reader_keeps_its_range() -> None:
     g, b, x = graph()
     y = conv(b, x, "c")

@@ -232,8 +232,7 @@ class Apply:
             return self.statistics[value.name]
         node = value.producer
         sources = carries(node) if node is not None else []
-        clipped = [u.out for u in value.users if schema_of(u).clips]
-        found = [self._seen(v) for v in sources or clipped[:1]]
+        found = [self._seen(v) for v in sources or _clipped(value)[:1]]
         if not found:
             raise UsageError(f"nothing is known of the range of '{value.name}'", hint="give calibration data")
         return max(found, key=lambda s: s.high - s.low)
@@ -381,6 +380,12 @@ class Apply:
 
 def _bias_type(given: Given) -> DType:
     return DType.SFIXED_32 if given.bitwidth == 32 else parameter_type(given.bitwidth, given.signed)
+
+
+def _clipped(value: Value) -> list[Value]:
+    """What a tensor is clipped to, perhaps after it was moved."""
+    moved = [v for u in value.users if carries(u) for v in u.outputs]
+    return [u.out for u in value.users if schema_of(u).clips] + [c for v in moved for c in _clipped(v)]
 
 
 def _rows(data: Array, axis: int) -> Array:

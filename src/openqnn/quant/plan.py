@@ -207,7 +207,7 @@ class Plan:
             node = value.producer
             if node is not None and carries(node) and all(self._group.get(v) is group for v in carries(node)):
                 continue
-            if any(schema_of(u).clips and self._group.get(u.out) is group for u in value.users):
+            if self._is_clipped(value, group):
                 continue
             group.origins.append(value)
             schema = schema_of(node) if node is not None else None
@@ -216,6 +216,18 @@ class Plan:
                 group.fixed = min(low, schema.output_range[0]), max(high, schema.output_range[1])
         group.multiplied = group.width == 16 and any(_is_second(v) for v in group.members)
         group.symmetric = self.recipe.act.symmetric or group.multiplied
+
+    def _is_clipped(self, value: Value, group: Group) -> bool:
+        """Whether all that read a tensor clip it and share its encoding, perhaps after it was moved."""
+        if self.graph.is_output(value) or not value.users:
+            return False
+        for user in value.users:
+            if any(self._group.get(v) is not group for v in user.outputs):
+                return False
+            moved = carries(user) and all(self._is_clipped(v, group) for v in user.outputs)
+            if not schema_of(user).clips and not moved:
+                return False
+        return True
 
 
 def _inputs(node: Node) -> list[Value]:
