@@ -70,7 +70,6 @@ def _large() -> list[Case]:
 KNOWN = (
     "- RoiAlign: what a pixel counts can be half way between two numbers; of random regions, 98 to 99.6 % of",
     "  the results are within one step.",
-    "- GridSample that reflects without align_corners: some zero points of the grid move it by the last bit.",
 )
 
 

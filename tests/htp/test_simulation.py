@@ -185,17 +185,28 @@ def test_logarithms_of_shares_are_the_same_integers(count: int) -> None:
     assert apart.max() <= 1 and np.mean(apart == 0) > 0.88
 
 
+@pytest.mark.parametrize("corners", [False, True], ids=["edges", "corners"])
 @pytest.mark.parametrize("padding", ["ZEROS", "BORDER", "REFLECTION"])
-def test_samples_between_pixels_are_the_same_integers(padding: str) -> None:
-    """By exact places and weights at most two in three would be."""
+@pytest.mark.parametrize(
+    "coordinates", [(3.7e-5, -31920), (7.611440821348444e-5, -38462)], ids=["near", "far"]
+)
+def test_samples_between_pixels_are_the_same_integers(
+    coordinates: tuple[float, int], padding: str, corners: bool
+) -> None:
+    """By exact places and weights at most two in three would be.
+
+    By a constant that the rounded factor and the size are not in, the far ones are turned back elsewhere.
+    """
     graph, rng = Graph("grid"), np.random.default_rng(3)
-    image = graph.add_input("image", DType.UFIXED_16, (1, 20, 31, 4))
+    image = graph.add_input("image", DType.UFIXED_16, (1, 13, 31, 4))
     grid = graph.add_input("grid", DType.UFIXED_16, (1, 32, 32, 2))
     image.encoding, grid.encoding = (
         Encoding.per_tensor(5.7e-5, -34721, 16),
-        Encoding.per_tensor(3.7e-5, -31920, 16),
+        Encoding.per_tensor(*coordinates, 16),
     )
-    y = Builder(graph)("GridSample", image, grid, align_corners=True, mode="BILINEAR", padding_mode=padding)
+    y = Builder(graph)(
+        "GridSample", image, grid, align_corners=corners, mode="BILINEAR", padding_mode=padding
+    )
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(7.9e-5, -32868, 16)
     graph.add_output(y)
     feed = {v.name: rng.integers(0, 1 << 16, v.shape).astype(np.uint16) for v in graph.inputs}
@@ -203,3 +214,20 @@ def test_samples_between_pixels_are_the_same_integers(padding: str) -> None:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
     assert np.mean(apart <= 1) > WANTED and np.mean(apart == 0) > 0.88
+
+
+def test_samples_off_the_image_lose_as_much() -> None:
+    """The last pixel counts 65535 of 65536, along both axes: beyond the middle that is two steps less."""
+    graph, code = Graph("grid"), Encoding.per_tensor(1e-4, -32768, 16)
+    image = graph.add_input("image", DType.UFIXED_16, (1, 2, 2, 256))
+    grid = graph.add_input("grid", DType.UFIXED_16, (1, 1, 1, 2))
+    image.encoding = grid.encoding = code
+    y = Builder(graph)("GridSample", image, grid, align_corners=True, mode="BILINEAR", padding_mode="BORDER")
+    y.dtype, y.encoding = DType.UFIXED_16, code
+    graph.add_output(y)
+    pixels = np.broadcast_to(np.arange(32700, 32956, dtype=np.uint16), image.shape)
+    feed = {"image": np.ascontiguousarray(pixels), "grid": np.full(grid.shape, 60000, np.uint16)}
+    with Worker() as worker:
+        theirs = run_htp(worker, graph, [feed])[0][y.name]
+    assert (theirs < feed["image"][:, :1, :1]).any()
+    np.testing.assert_array_equal(CpuExecutable(graph, threads=1).run(feed)[y.name], theirs)

@@ -30,9 +30,9 @@ def grid_sample(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | N
         places = b.op("Min", b.op("Max", places, b.const(np.zeros(2))), b.const((sizes - 1) * STORED))
     one = b.const(float(STORED))
     low = b.op("Floor", b.op("Div", places, one))
-    parts = b.cast(b.op("Div", b.op("Sub", places, b.op("Mul", low, one)), one), np.float32)
+    parts = b.op("Div", b.op("Sub", places, b.op("Mul", low, one)), one)
     across, down = b.ops("Split", parts, count=2, axis=3, num_outputs=2)
-    image = b.reshape(b.transpose(b.cast(x[0], np.float32), (0, 2, 3, 1)), (-1, channels))
+    image = b.reshape(b.transpose(b.cast(x[0], np.float64), (0, 2, 3, 1)), (-1, channels))
     zero = -offset_of(n.x(0))
     first = np.arange(batches).reshape(-1, 1, 1) * (height * width)
 
@@ -45,27 +45,28 @@ def grid_sample(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | N
         if n.enum("padding_mode") != "ZEROS":
             return found
         off = b.op("ReduceMax", b.op("Abs", b.op("Sub", at, inside)), b.ints(3), keepdims=1)
-        return b.op("Where", b.cast(off, np.bool_), b.const(zero, np.float32), found)
+        return b.op("Where", b.cast(off, np.bool_), b.const(zero, np.float64), found)
 
     above, below = (_between(b, pixel(0, row), pixel(1, row), across) for row in (0, 1))
-    found = b.op("Sub", _between(b, above, below, down), b.const(zero, np.float32))
+    found = b.cast(b.op("Sub", _between(b, above, below, down), b.const(zero, np.float64)), np.float32)
     found = b.transpose(found, (0, 3, 1, 2))
     return rounded(b, found, n.out, float(single(scale_of(n.out)) / single(scale_of(n.x(0)))))
 
 
 def _places(n: Node, b: Body, grid: str, sizes: Array) -> str:
-    """Coordinates in 65536ths of a pixel: a factor and a constant per axis, both rounded."""
-    step = float(single(scale_of(n.x(1))))
+    """Coordinates in 65536ths of a pixel."""
     per_one = (sizes - 1) / 2 if n.flag("align_corners") else sizes / 2
-    middle = np.rint(((HALF + offset_of(n.x(1))) * step * per_one + (sizes - 1) / 2) * STORED)
-    return _line(b, grid, _cut(step * per_one * STORED), middle)
+    return _line(n, b, grid, per_one * STORED, (sizes - 1) / 2 * STORED)
 
 
 def _reflected(n: Node, b: Body, grid: str, sizes: Array) -> str:
-    """The same by coordinates of 15 bits, turned back at the first and the last pixel, or at their edges."""
-    step, corners = float(single(scale_of(n.x(1)))), n.flag("align_corners")
-    moved = np.rint((HALF + offset_of(n.x(1))) * step * HALF)
-    ones = _line(b, grid, _cut(np.asarray(step * HALF)), moved)
+    """The same by coordinates of 15 bits, turned back at the first and the last pixel, or at their edges.
+
+    HTP has those of edges from the middle of the first pixel on, and adds half a pixel, which it has rounded.
+    """
+    corners = n.flag("align_corners")
+    half = np.zeros(2) if corners else HALF / sizes
+    ones = b.op("Add", _line(n, b, grid, np.full(2, HALF), -half), b.const(np.floor(half + 0.5)))
     last, edge = (sizes - 1) * STORED, 0.0 if corners else STORED / 2
     span = np.maximum(last + 2 * edge, 1.0)
     places = b.op("Mul", ones, b.const((sizes - 1 if corners else sizes) * 1.0))
@@ -74,18 +75,24 @@ def _reflected(n: Node, b: Body, grid: str, sizes: Array) -> str:
     return b.op("Sub", b.const(span - edge), b.op("Abs", turned))
 
 
-def _cut(factor: Array) -> Array:
-    return np.rint(np.ldexp(factor, FACTOR)) / (1 << FACTOR)
+def _line(n: Node, b: Body, grid: str, per_one: Array, more: Array) -> str:
+    """Coordinates times `per_one`, and `more`: by a factor and a constant that are both rounded.
 
-
-def _line(b: Body, grid: str, factor: Array, more: Array) -> str:
-    stored = b.op("Sub", b.cast(grid, np.float64), b.const(HALF))
-    return b.op("Floor", b.op("Add", b.op("Mul", stored, b.const(factor)), b.const(more + 0.5)))
+    The factor is one of float32 before, and so is the constant, which is that of a stored zero.
+    """
+    step = single(single(scale_of(n.x(1))).astype(np.float64) * per_one).astype(np.float64)
+    factor = np.rint(np.ldexp(step, FACTOR)) / (1 << FACTOR)
+    constant = np.rint(single(offset_of(n.x(1)) * factor + more).astype(np.float64))
+    moved = b.op("Add", b.op("Mul", b.cast(grid, np.float64), b.const(factor)), b.const(constant + 0.5))
+    return b.op("Floor", moved)
 
 
 def _between(b: Body, one: str, other: str, part: str) -> str:
-    """A part of the way from one to the other, rounded, and halves up; no pixel counts more than 65535."""
-    rest = b.op("Sub", b.const(1.0, np.float32), part)
-    rest = b.op("Min", rest, b.const(1 - 1 / STORED, np.float32))
+    """A part of the way from one to the other, rounded, and halves up; no pixel counts more than 65535.
+
+    Products have 32 bits: in float32, some would be halves that are less.
+    """
+    rest = b.op("Sub", b.const(1.0, np.float64), part)
+    rest = b.op("Min", rest, b.const(1 - 1 / STORED, np.float64))
     total = b.op("Add", b.op("Mul", one, rest), b.op("Mul", other, part))
-    return b.op("Floor", b.op("Add", total, b.const(0.5, np.float32)))
+    return b.op("Floor", b.op("Add", total, b.const(0.5, np.float64)))
