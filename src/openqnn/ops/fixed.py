@@ -60,18 +60,21 @@ class Weights:
 
 
 def _weights(n: Node, stored: Array) -> Weights:
-    value = n.x(1)
-    order = OPS[n.op].operand(1).order(value.rank)
+    value, operand = n.x(1), OPS[n.op].operand(1)
+    order = operand.order(value.rank)
     assert value.encoding is not None
     e: Encoding = value.encoding.permuted(order) if order else value.encoding
     scale, offset = np.asarray(e.scale), np.asarray(e.offset, np.float64)
     data = (stored.astype(np.float64) + along(offset, e.axis, stored.ndim)) * e.multiples(stored.shape)
-    if value.dtype.signed:
+    axis = operand.channel_axis if e.axis is None else e.axis
+    if axis is not None and e.axis is None and order:
+        axis = order.index(axis)
+    # HTP multiplies by signed weights around zero: channels with one that is none are rounded to such.
+    others = tuple(i for i in range(data.ndim) if i != axis)
+    wider = np.maximum(data.min(others) / -SIGNED_8[0], data.max(others) / SIGNED_8[1]).clip(1)
+    if value.dtype.signed or (wider == 1).all():
         return Weights(data, scale, e.axis)
-    # HTP multiplies by signed weights around zero: others are rounded to such, to hold the encoding's range.
-    last = (1 << e.bitwidth) - 1
-    wider = np.maximum(-offset / SIGNED_8[0], (last + offset) / SIGNED_8[1])
-    return Weights(np.rint(data / along(wider, e.axis, stored.ndim)), scale * wider, e.axis)
+    return Weights(np.rint(data / along(wider, axis, data.ndim)), scale * wider, axis)
 
 
 def _real_bias(value: Value, stored: Array, unit: Array) -> Array:
@@ -92,12 +95,18 @@ def _cut_bias(value: Value, stored: Array, unit: Array) -> Array:
     step = np.abs(real).max(initial=0) / np.float32(1 << BIAS)
     if not step:
         return np.zeros(real.shape)
-    return np.trunc(np.rint(real * (np.float32(1) / step)) * step / unit.max()).astype(np.float64)
+    return np.trunc(np.rint(real * (np.float32(1) / step)) * step / _unit(value, unit)).astype(np.float64)
 
 
 def _whole_bias(value: Value, stored: Array, unit: Array) -> Array:
     """The bias in units of the products, rounded."""
-    return np.rint(_real_bias(value, stored, unit) / unit.max()).astype(np.float64)
+    return np.rint(_real_bias(value, stored, unit) / _unit(value, unit)).astype(np.float64)
+
+
+def _unit(bias: Value, unit: Array) -> Array:
+    """What products have for a unit. Where a bias has a scale per channel, the largest stands for all here too;
+    where weights got theirs by rounding alone, it has not."""
+    return unit.max() if bias.encoding is not None and bias.encoding.axis is not None else unit
 
 
 def product(
