@@ -104,8 +104,8 @@ def _whole_bias(value: Value, stored: Array, unit: Array) -> Array:
 
 
 def _unit(bias: Value, unit: Array) -> Array:
-    """What products have for a unit. Where a bias has a scale per channel, the largest stands for all here too;
-    where weights got theirs by rounding alone, it has not."""
+    """What products have for a unit. Where a bias has a scale per channel, the largest stands for all here,
+    too; where weights got theirs by rounding alone, it has not."""
     return unit.max() if bias.encoding is not None and bias.encoding.axis is not None else unit
 
 
