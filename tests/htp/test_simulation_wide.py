@@ -164,6 +164,53 @@ def test_the_quantizer_leaves_such_filters_8_bits(width: int, bits: int) -> None
     assert noise > (35 if bits == 8 else 65)
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+def test_scales_too_fine_for_the_output_give_huge_numbers(bits: int) -> None:
+    """From 2^-24 of a step of the output for a product, or 2^-32: 2^32 times as much, and so for both."""
+    exponents = np.array([*range(14, 23), *(23.9999, 24.0001, 31.9999, 32.0001), *range(33, 48, 3)])
+    scales, count = 2.0**-exponents, len(exponents)
+    graph, rng = Graph("fine"), np.random.default_rng(2)
+    x = graph.add_input("x", DType.UFIXED_16, (1, 1, 64, 60))
+    x.encoding = Encoding.per_tensor(2e-4, ZERO, 16)
+    kind = DType.SFIXED_16 if bits == 16 else DType.SFIXED_8
+    data = rng.integers(-127, 128, (1, 1, 60, count)).astype(kind.numpy)
+    w = Value("w", kind, data.shape, Encoding(tuple(scales), (0,) * count, bits, 3, True), data)
+    y = Builder(graph)("Conv2d", x, w, stride=(1, 1), pad_amount=((0, 0), (0, 0)))
+    y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(2e-4, MIDDLE, 16)
+    graph.add_output(y)
+    stored = rng.integers(0, 1 << 16, x.shape).astype(np.uint16)
+    found: list[Array] = []
+    for backend in ("cpu", "htp"):
+        with openqnn.Session(graph, backend=backend) as session:
+            found += session.run({"x": stored}, native=True).values()
+    ours, theirs = (f.reshape(-1, count).astype(np.int64) for f in found)
+    huge = exponents > (32 if bits == 16 else 24)
+    assert (np.abs(theirs - 32768).max(0) > 30)[exponents > 22].tolist() == huge[exponents > 22].tolist()
+    assert np.mean(np.abs(ours - theirs) <= 1) >= 0.995
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_tiny_weights_stay_tiny(width: int) -> None:
+    """Channels that pruning left next to nothing of, which the quantizer gives no scale that is too fine."""
+    rng, graph = np.random.default_rng(0), Graph("pruned")
+    x = graph.add_input("x", DType.FLOAT_32, (1, 1, 64, 16))
+    data = rng.standard_normal((1, 1, 16, 8)).astype(np.float32)
+    data[..., ::2] *= 1e-9
+    y = Builder(graph)(
+        "Conv2d",
+        x,
+        Value("w", DType.FLOAT_32, data.shape, data=data),
+        stride=(1, 1),
+        pad_amount=((0, 0), (0, 0)),
+    )
+    graph.add_output(y)
+    samples = [rng.standard_normal(x.shape).astype(np.float32) for _ in range(2)]
+    fixed = openqnn.quantize(graph, samples, act_bw=16, weight_bw=width)
+    with openqnn.Session(fixed, backend="htp") as session:
+        (found,) = session.run({"x": samples[0]}).values()
+    assert np.abs(found[..., ::2]).max() < 0.01 < np.abs(found[..., 1::2]).min(axis=-1).mean()
+
+
 def activation(op: str, layer: bool) -> Graph:
     """All stored integers through an op, or sums that reach beyond the range of the layer before it."""
     rng, graph, channels = np.random.default_rng(5), Graph("activation"), 32

@@ -4,7 +4,8 @@ Measured on libQnnHtp: it adds stored integers, their zero point with them, time
 bits of the sum as weights have, 8 or 16. What the zero point has added is taken off and a bias is put on in
 the same units, rounded; a bias beside 8-bit weights is cut towards zero. Filters of many taps along an axis
 have a kernel that drops nothing. Between these are filters for which it takes weights of 16 bits and computes
-something else: the lower byte goes astray.
+something else: the lower byte goes astray. Where a unit of what is left of a sum is less than 2^-16 of a step
+of the output, its shift counts from the start again, and results are 2^32 times as large.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from openqnn.ops.fixed16 import HIGHEST, factor, is_wide
 from openqnn.ops.schema import OPS
 
 FEW_TAPS, MANY_TAPS = 8, 64
+FINEST, AGAIN = 2.0**-16, 2.0**32
 
 
 def taps(n: Node) -> int:
@@ -39,7 +41,16 @@ def taps(n: Node) -> int:
 
 def unit_of(n: Node) -> float:
     """How many products of one step each make a unit that is left of a sum."""
-    return float(1 << (16 if n.x(1).dtype.bits > 8 else 8))
+    return _unit(n.x(1).dtype.bits)
+
+
+def _unit(bits: int) -> float:
+    return float(1 << (16 if bits > 8 else 8))
+
+
+def least_scale(data: float, out: float, bits: int) -> float:
+    """The finest scale of weights that HTP computes right with, where data and output have 16 bits."""
+    return out * FINEST / (data * _unit(bits))
 
 
 def goes_astray(n: Node) -> bool:
@@ -76,7 +87,8 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
         more = more + (np.rint if wide else np.trunc)(real / step)
     weights = b.const((w.data / unit).astype(np.float32))
     found = compute([centred(b, x[0], n.x(0)), weights, b.const(more.astype(np.float32))])
-    ratio = (scale_of(n.out) / step).astype(np.float32)
+    fine = w.scale < least_scale(scale_of(n.x(0)), scale_of(n.out), n.x(1).dtype.bits)
+    ratio = (scale_of(n.out) / np.where(fine, step * AGAIN, step)).astype(np.float32)
     zero = np.full(len(ratio), -offset_of(n.out), n.out.dtype.numpy)
     pick = slice(None) if len(ratio) > 1 else 0
     cut = b.op("Floor", found)

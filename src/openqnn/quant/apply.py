@@ -13,7 +13,7 @@ from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.fixed16 import HIGHEST
-from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray
+from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.blocks import block_encoding, why_no_blocks
 from openqnn.quant.bounds import EVERYTHING, Bounds, Range, clip_limits
@@ -42,6 +42,7 @@ from openqnn.quant.stored import join_stored
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
 BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
+ROOM = 1.01  # above the least scale of weights: HTP compares in float32
 
 
 @dataclass(slots=True)
@@ -306,7 +307,7 @@ class Apply:
 
     def _symmetric(self, node: Node, value: Value, bits: int, axis: int | None) -> Encoding:
         assert value.data is not None
-        least, size = self._least_scale(node, axis), self.recipe.block_size
+        least, size = self._least_scale(node, axis, bits), self.recipe.block_size
         if size is not None and bits == BLOCK_WIDTH:
             reason = why_no_blocks(node, value, axis, size)
             if not reason and axis is not None:
@@ -329,16 +330,25 @@ class Apply:
         low, high = choose_rows(rows, scheme.method, bits, True, scheme.percentile)
         return np.maximum(-low, high)
 
-    def _least_scale(self, node: Node, axis: int | None) -> Array:
+    def _least_scale(self, node: Node, axis: int | None, bits: int) -> Array:
         """What the scale of weights must be so that the bias, in input scale * weight scale, fits 32 bits.
 
-        Channels that pruning left with tiny weights and a bias need it: HTP clips their bias otherwise.
+        Channels that pruning left with tiny weights and a bias need it: HTP clips their bias otherwise. With
+        data of 16 bits it makes huge numbers of such weights, bias or not.
         """
-        bias, x = node.inputs[2] if node.has(2) else None, node.x(0).encoding
-        if bias is None or bias.data is None or x is None:
+        x, least = node.x(0).encoding, 0.0
+        if x is None:
             return np.zeros(1)
+        made = [n.out.encoding for n in (node, *node.out.users) if n is node or schema_of(n).joins_layer]
+        if x.bitwidth == 16:
+            least = max(
+                (least_scale(x.scale[0], e.scale[0], bits) for e in made if e is not None), default=0.0
+            )
+        bias = node.inputs[2] if node.has(2) else None
+        if bias is None or bias.data is None:
+            return np.full(1, least * ROOM)
         need = np.abs(bias.data.astype(np.float64)) / (x.scale[0] * BIAS_LARGEST)
-        return need if axis is not None else need.max(initial=0.0, keepdims=True)
+        return np.maximum(need if axis is not None else need.max(initial=0.0, keepdims=True), least * ROOM)
 
     def _whole(self, value: Value, bits: int, symmetric: bool) -> Encoding:
         assert value.data is not None
