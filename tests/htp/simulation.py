@@ -66,13 +66,6 @@ def _large() -> list[Case]:
     ]
 
 
-# What is known of the ops that are below WANTED, or just above it.
-KNOWN = (
-    "- RoiAlign: what a pixel counts can be half way between two numbers; of random regions, 98 to 99.6 % of",
-    "  the results are within one step.",
-)
-
-
 # Cases that differ far beyond rounding, at these widths: HTP has another function or mode there. The passes
 # for HTP say most of them in other ops; they are shown apart and do not count.
 OTHERWISE: dict[str, tuple[int, ...]] = {
@@ -235,10 +228,6 @@ def page(outcomes: Sequence[Outcome]) -> str:
         "| op | bits | values | within 1 | equal | largest | bias |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
         *(_line(r) for r in found),
-        "",
-        "## What is not followed in 16 bits",
-        "",
-        *KNOWN,
         "",
         "## Cases apart",
         "",

@@ -153,19 +153,20 @@ def test_a_convolution_with_one_output_channel() -> None:
 def test_regions_count_pixels_alike(samples: tuple[int, int]) -> None:
     """With exact interpolation, half of the results would be off by 2 to 30 steps.
 
-    What a pixel counts can be half way between two numbers: about one result in a hundred is off by that.
+    One in some hundred would be if halves of what a pixel counts were rounded to even numbers, or if the last
+    pixel counted all of it, alone, for what is beside it.
     """
-    rng = np.random.default_rng(6)
-    corners = np.sort(rng.uniform(0, 15, (40, 2, 2)), axis=1).reshape(40, 4)
+    rng, count = np.random.default_rng(6), 200
+    corners = np.sort(rng.uniform(0, 16, (count, 2, 2)), axis=1).reshape(count, 4)
     regions = Given(corners.astype(np.float32), static=True)
-    batch = Given((np.arange(40) % 2).astype(np.int32), static=True)
+    batch = Given((np.arange(count) % 2).astype(np.int32), static=True)
     given = case(
-        "RoiAlign", f(2, 16, 16, 8), regions, batch, shape=(40, 3, 2, 8), img_size_ratio=(1, 1),
+        "RoiAlign", f(2, 16, 16, 8), regions, batch, shape=(count, 3, 2, 8), img_size_ratio=(1, 1),
         num_samples_y=samples[0], num_samples_x=samples[1],
     )  # fmt: skip
     with Worker() as worker:
         found = run_case(worker, given, 16)
-    assert found.values and found.within / found.values > 0.985, found
+    assert found.values and found.within == found.values, found
     assert found.equal / found.values > 0.95, found
 
 

@@ -26,7 +26,7 @@ class Samples:
 
 
 def roi_align(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """What each of the four pixels around a sample counts is rounded.
+    """What each of the four pixels around a sample counts is rounded, halves up.
 
     With as many samples as a region needs, it has to be a constant.
     """
@@ -42,7 +42,8 @@ def roi_align(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | Non
     row, share = _pixels(b, down, rows, (count, height, 1, down.most, 1, 2, 1))
     column, other = _pixels(b, across, columns, (count, 1, width, 1, across.most, 1, 2))
     one = b.const(SHARES, np.float32)
-    shares = b.op("Div", b.op("Round", b.op("Mul", b.op("Mul", share, other), one)), one)
+    shares = b.op("Mul", b.op("Mul", share, other), one)
+    shares = b.op("Div", b.op("Floor", b.op("Add", shares, b.const(0.5, np.float32))), one)
     weights = down.weights[:, :, None, :, None] * across.weights[:, None, :, None, :]
     shares = b.op("Mul", shares, b.const(weights[..., None, None], np.float32))
     first = b.op("Mul", b.reshape(b.cast(x[2], np.int32), (count, *[1] * 6)), b.const(rows, np.int32))
@@ -93,16 +94,18 @@ def _needed(n: Node, stored: Array, axis: int, bins: int) -> Array:
 def _pixels(b: Body, along: Samples, size: int, shape: tuple[int, ...]) -> tuple[str, str]:
     """The two pixels next to each sample along an axis, and what they count; nothing off the image.
 
-    `shape` has a 2 where the pixels are.
+    Beside the last pixel both are that one, and what each of them counts is rounded as elsewhere. `shape` has
+    a 2 where the pixels are.
     """
     single = [1 if i >= 5 else d for i, d in enumerate(shape)]
     axis = shape.index(2, 5)
     places = b.reshape(along.places, single)
-    inside = b.op("Clip", places, b.const(0.0, np.float32), b.const(size - 1.0, np.float32))
+    inside = b.op("Max", places, b.const(0.0, np.float32))
     low = b.op("Floor", inside)
     part = b.op("Sub", inside, low)
     middle, reach = b.const((size - 1) / 2, np.float32), b.const((size + 1) / 2, np.float32)
     near = b.cast(b.op("LessOrEqual", b.op("Abs", b.op("Sub", places, middle)), reach), np.float32)
     both = b.op("Concat", b.op("Sub", b.const(1.0, np.float32), part), part, axis=axis)
-    high = b.op("Min", b.op("Add", low, b.const(1.0, np.float32)), b.const(size - 1.0, np.float32))
-    return b.cast(b.op("Concat", low, high, axis=axis), np.int32), b.op("Mul", both, near)
+    pixels = b.op("Concat", low, b.op("Add", low, b.const(1.0, np.float32)), axis=axis)
+    pixels = b.op("Min", pixels, b.const(size - 1.0, np.float32))
+    return b.cast(pixels, np.int32), b.op("Mul", both, near)
