@@ -13,7 +13,7 @@ from openqnn.ir import DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import OPS, Builder
 from openqnn.ops.build import complete
 from openqnn.quant.plan import Plan
-from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.quant.recipe import FLOAT, Recipe, Scheme
 
 
 def graph() -> tuple[Graph, Builder, Value]:
@@ -164,3 +164,18 @@ def test_widths_name_nodes_that_exist() -> None:
 def test_impossible_choices_are_refused(choices: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Recipe(**choices)
+
+
+def test_zero_is_in_the_middle_only_where_htp_computes_so() -> None:
+    g, b, x = graph()
+    clipped = b("ReluMinMax", b("Tanh", x), min_value=0.0, max_value=1.0)
+    powers = b("ElementWiseExp", clipped)
+    total = b("ReduceSum", powers, axes=(3,), keep_dims=True)
+    share, soft = b("ElementWiseDivide", powers, total), b("Softmax", powers)
+    other = b("ElementWiseDivide", x, total)
+    for value in (share, soft, other):
+        g.add_output(value)
+    groups = [
+        plan(g, act=Scheme(symmetric=True)).group(v) for v in (x, powers, total, other, clipped, share, soft)
+    ]
+    assert [group.symmetric for group in groups if group] == [True] * 4 + [False] * 3

@@ -30,6 +30,7 @@ from openqnn.ops.schema import (
     INDEX,
     ByPlace,
     Fixed,
+    FromZero,
     Lower,
     Moves,
     Operand,
@@ -80,13 +81,14 @@ def binary(
     dtype: DType | int = 0,
     fixed: Fixed | None = None,
     same_as: SameAs | None = None,
+    from_zero: FromZero | None = None,
 ) -> OpSchema:
     """A row: two inputs that broadcast."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands = (Operand(name="in0"), Operand(name="in1"))
     outs = (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, fixed=fixed, same_as=same_as))
+    return register(replace(schema, fixed=fixed, same_as=same_as, from_zero=from_zero))
 
 
 def scalar_like(n: Node, b: Body, value: float) -> str:
@@ -166,7 +168,14 @@ Add = binary(
     same_as=neutral(0, first_too=True),
 )
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
-Divide = binary("ElementWiseDivide", "Div", "a / b.", fixed=fixed16_quotients.divide, same_as=neutral(1))
+Divide = binary(
+    "ElementWiseDivide",
+    "Div",
+    "a / b.",
+    fixed=fixed16_quotients.divide,
+    same_as=neutral(1),
+    from_zero=fixed16_quotients.is_share,
+)
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary(
     "ElementWiseFloorDiv",

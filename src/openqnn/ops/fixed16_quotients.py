@@ -10,6 +10,7 @@ from openqnn.ir import Array, Node
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, offset_of, rounded, scale_of
 from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
+from openqnn.ops.schema import OPS
 
 # 1 / x for x in [1, 2) in 4 pieces, with 14 bits: coefficients of t^0 to t^2 for t = x - 1, in halves of the
 # last bit, but for t^2, which is in whole ones.
@@ -18,6 +19,14 @@ RECIPROCALS = np.array([
 ])  # fmt: skip
 BITS = 14  # behind the point in reciprocals, and those that a quotient keeps before it is rounded down
 LEAST = 1e-9  # far less than any quotient
+
+
+def is_share(n: Node) -> bool:
+    """Whether a node divides by a sum of what it divides, which HTP takes for the end of a Softmax."""
+    total = n.x(1).producer
+    while total is not None and OPS[total.op].keeps_values:
+        total = total.x(0).producer
+    return total is not None and n.x(0) in total.inputs
 
 
 def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:

@@ -290,6 +290,10 @@ class Lrn:
 # -- softmax -------------------------------------------------------------------------------------------------
 
 
+def any_node(n: Node) -> bool:
+    return True
+
+
 def _softmax_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     scaled = x[0] if n.float("beta") == 1 else b.op("Mul", x[0], scalar_like(n, b, n.float("beta")))
     return b.op(n.op, scaled, axis=n.int("axis"))
@@ -308,6 +312,7 @@ class Softmax:
     fixed = softmax
     moves = Moves.AXES
     output_range = (0.0, 1.0)
+    from_zero = any_node
 
 
 @op

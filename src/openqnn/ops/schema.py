@@ -30,6 +30,7 @@ Infer: TypeAlias = Callable[[Node], Sequence[Shape]]
 Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]
 CanMove: TypeAlias = Callable[[Node, tuple[int, ...]], bool]
 ByPlace: TypeAlias = Callable[[Node], bool]
+FromZero: TypeAlias = Callable[[Node], bool]
 Macs: TypeAlias = Callable[[Node], int]
 Compute: TypeAlias = Callable[[Node, Sequence["Array | None"]], Sequence[Array]]
 # stored operands, and the op on real numbers, to the stored result; None where HTP does nothing special
@@ -174,6 +175,7 @@ class OpSchema:
     fixed: Fixed | None = None  # how HTP computes it in fixed point, for the built-in backend to follow
     by_place: ByPlace | None = None  # a node whose `fixed` must see its data as declared
     joins_layer: bool = False  # HTP takes it into the layer before it, by way of a Reshape, too
+    from_zero: FromZero | None = None  # a node whose results HTP stores from zero on, whatever their offset
 
     def param(self, name: str) -> Param:
         found = next((p for p in self.params if p.name == name), None)

@@ -215,7 +215,8 @@ class Plan:
                 low, high = group.fixed or (0.0, 0.0)
                 group.fixed = min(low, schema.output_range[0]), max(high, schema.output_range[1])
         group.multiplied = group.width == 16 and any(_is_second(v) for v in group.members)
-        group.symmetric = self.recipe.act.symmetric or group.multiplied
+        free = self.recipe.act.symmetric and not any(map(_is_uneven, group.members))
+        group.symmetric = free or group.multiplied
 
     def _is_clipped(self, value: Value, group: Group) -> bool:
         """Whether all that read a tensor clip it and share its encoding, perhaps after it was moved."""
@@ -228,6 +229,16 @@ class Plan:
             if not schema_of(user).clips and not moved:
                 return False
         return True
+
+
+def _is_uneven(value: Value) -> bool:
+    """Whether HTP would compute something else with the zero in the middle: it takes that for the start of
+    the range, or clips to the ends of the range alone."""
+    node = value.producer
+    if node is None:
+        return False
+    from_zero, ends = schema_of(node).from_zero, clip_limits(node)
+    return (from_zero is not None and from_zero(node)) or (ends is not None and ends[0] != -ends[1])
 
 
 def _inputs(node: Node) -> list[Value]:
