@@ -13,7 +13,7 @@ import numpy as np
 
 from openqnn.ir import Array, DType, Node, Value
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of
+from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of, single
 from openqnn.ops.schema import Fixed
 
 # From all stored integers, less the zero point, to results in steps of the output.
@@ -46,7 +46,6 @@ QUARTERS = np.array([
     (16384.43, 2831.17, 268.81), (19484.49, 3367.14, 319.61), (23171.13, 4003.25, 380.77),
     (27555.23, 4760.54, 451.39),
 ])  # fmt: skip
-LINE = 0.2  # what the line of HardSwish is rounded up by
 PAIR = 1.0, 0.690511, 0.237944, 0.071545  # the same for Softmax of two numbers: one polynomial
 # erf for x in [0, 4), by pieces of 1: coefficients of x^0 to x^3, with 15, 14, 16 and 17 bits.
 ERF = np.array([
@@ -131,7 +130,12 @@ def sigmoid(n: Node, x: Array) -> Array:
 def mantissa(ratio: float) -> tuple[int, int]:
     """A ratio as 15 bits and an exponent: M / 2^15 * 2^e."""
     exponent = int(np.floor(np.log2(ratio))) + 1
-    return int(np.rint(np.ldexp(ratio, FACTOR - exponent))), exponent
+    return int(np.floor(np.ldexp(ratio, FACTOR - exponent) + 0.5)), exponent
+
+
+def steps_per_step(n: Node) -> float:
+    """What a step of the input is in steps of the output; in float32, which tells where halves are."""
+    return float(single(scale_of(n.x(0))) * (single(1) / single(scale_of(n.out))))
 
 
 def shifted(x: Array, left: Array | int) -> Array:
@@ -164,30 +168,36 @@ def elu(n: Node, x: Array) -> Array:
     alpha = (n.float("alpha") if "alpha" in n.params else 1.0) / scale_of(n.out)
     zero = offset_of(n.out)
     below = power_of_e(np.minimum(x, 0), scale_of(n.x(0)), alpha) + int(-alpha - zero) + zero
-    return np.where(x < 0, below, times(x, scale_of(n.x(0)) / scale_of(n.out)))
+    return np.where(x < 0, below, times(x, steps_per_step(n)))
 
 
 def hard_swish(n: Node, x: Array) -> Array:
-    """x times a fraction of 15 bits."""
-    line = HALF + x * (scale_of(n.x(0)) * ONE / 6)
-    share = np.clip(np.rint(line + LINE), 0, ONE - 1)
-    return np.floor(_product(n, x, share / ONE) + 0.5).astype(np.int64)
+    """x in steps of the output times a fraction of 15 bits, both rounded, and their product again.
+
+    Where a step of the output is more than two of x, x keeps some bits of a step, which go last.
+    """
+    by, exponent = mantissa(scale_of(n.x(0)) * ONE / 6)
+    half = 0.5 + np.ldexp(1.0, min(exponent, -1) - 1)
+    share = np.clip(np.floor(np.ldexp(x * float(by), exponent - FACTOR) + HALF + half), 0, ONE - 1)
+    by, exponent = mantissa(steps_per_step(n))
+    more = max(-exponent, 0)
+    steps = np.floor(np.ldexp(x * float(by), exponent + more - FACTOR) + 0.5)
+    found = np.floor(steps * share / ONE + 0.5)
+    return np.floor(np.ldexp(found, -more) + 0.5).astype(np.int64)
 
 
 def gelu(n: Node, x: Array) -> Array:
-    """x times a fraction of 12 bits: half of erf, by polynomials, and a half."""
-    by, exponent = mantissa(scale_of(n.x(0)) / np.sqrt(2) * HALF)
+    """x times a fraction of 12 bits: half of erf, by polynomials, and a half. Steps of the output are cut."""
+    by, exponent = mantissa(float(single(scale_of(n.x(0))) * single(np.sqrt(0.5))) * HALF)
     z = np.floor(np.ldexp(np.abs(x) * float(by), exponent - FACTOR) + 0.5).astype(np.int64)
     z = np.minimum(z, STORED - 1)
     c = ERF[z >> 14]
     slope = (c[:, 1] << 15) + ((c[:, 2] << 15) + c[:, 3] * z >> 16) * z >> 16
     erf = (c[:, 0] << 12) + slope * z + ONE >> 16
-    return np.trunc(_product(n, x, (2048 + np.sign(x) * erf) / 4096)).astype(np.int64)
-
-
-def _product(n: Node, x: Array, share: Array) -> Array:
-    by, exponent = mantissa(scale_of(n.x(0)) / scale_of(n.out))
-    return x * share * np.ldexp(float(by), exponent - FACTOR)
+    found = np.sign(x) * nearest(np.abs(x) * np.maximum(2048 + np.sign(x) * erf, 0), 12)
+    by, exponent = mantissa(steps_per_step(n))
+    steps = np.ldexp(found * float(by), exponent - FACTOR)
+    return (np.trunc(steps) if exponent >= 0 else np.floor(steps + 0.5)).astype(np.int64)
 
 
 def softplus(n: Node, x: Array) -> Array:
