@@ -41,6 +41,9 @@ class Body:
         self.constants: dict[str, Array] = {}
         self.sums: dict[str, Sum] = {}  # by the name of the stored integers that they were rounded to
         self.wide: dict[str, tuple[str, Array]] = {}  # the same in 16 bits: a sum, and what one of it is
+        self.gates: dict[
+            str, tuple[str, str, str]
+        ] = {}  # of bytes, by their sigmoid: both as real numbers, too
         self.tables: dict[str, tuple[str, Array]] = {}  # bytes, by the name of what a table made of them
         self._count = 0
         self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}

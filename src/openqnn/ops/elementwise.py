@@ -21,7 +21,7 @@ from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
 from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
-from openqnn.ops.fixed_pairs import squared, times, total
+from openqnn.ops.fixed_pairs import gate, squared, times, total
 from openqnn.ops.fixed_wide import behind_layer, wide_prelu
 from openqnn.ops.same import SameAs, again, always, neutral, twice
 from openqnn.ops.schema import (
@@ -125,7 +125,11 @@ Relu = unary(
     "Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped, joins_layer=True
 )
 Sigmoid = unary(
-    "Sigmoid", "Sigmoid", "1 / (1 + e^-x).", output_range=(0.0, 1.0), fixed=by_table(fixed16.sigmoid)
+    "Sigmoid",
+    "Sigmoid",
+    "1 / (1 + e^-x).",
+    output_range=(0.0, 1.0),
+    fixed=first_of(by_table(fixed16.sigmoid), gate),
 )
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(fixed16.tanh))
 HardSwish = unary(

@@ -72,7 +72,8 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     kept = np.where(shift > DEEPEST, shift - FRACTION, shift)  # sums that are cut deeper come out as huge
     found = _anew(found, kept)
     v = _wrapped(b, cut_down(b, found), found, shift)
-    slope = nearest(full * found.unit * np.exp2(shift) / 6 * (1 << SLOPE))
+    growth = single(full) * single(found.unit) * single(1 / 6)  # float32 tells which way a half goes
+    slope = nearest(np.ldexp(growth.astype(np.float64), (shift + SLOPE).astype(np.int64)))
     extra = np.maximum(np.frexp(slope)[1] - STEEPEST, 0)  # bits that are too many: the sum has them instead
     slope = np.floor(np.ldexp(slope, -extra)) / (1 << SLOPE)
     finer = _wrapped(b, _floor(b, found, kept - extra, out), found, shift - extra) if extra.any() else v

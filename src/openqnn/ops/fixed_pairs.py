@@ -9,8 +9,12 @@ import numpy as np
 from openqnn.ir import Array, Node, Value
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import (
+    GUARD,
+    MANTISSA,
+    SIGNED_8,
     Compute,
     centred,
+    cut_and_factor,
     dequantized,
     float_line,
     floored,
@@ -72,6 +76,9 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
+    gated = _gated(n, b, x)
+    if gated is not None:
+        return gated
     scales = [single(scale_of(v)) for v in values]
     steps = (scales[0] * scales[1] / scales[2]).astype(np.float64)
     factor = short(steps)
@@ -90,6 +97,72 @@ def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     if line is None:
         return floored(b, both, factor, more, n.out, 0)
     return rounded(b, b.op("Add", both, b.const(line[1].reshape(()))), n.out)
+
+
+def _gated(n: Node, b: Body, x: Sequence[str]) -> str | None:
+    """A number times its own sigmoid is one function to HTP: rounded once, whatever encoding the gate has."""
+    for data, gate in ((x[0], x[1]), (x[1], x[0])):
+        found = b.gates.get(gate)
+        if found is not None and found[0] == data:
+            return rounded(b, b.op("Mul", *found[1:]), n.out, scale_of(n.out))
+    return None
+
+
+def gate(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """A sigmoid in 8 bits: rounded as it is, but what multiplies the same data by it has to know."""
+    if not _are_bytes((n.x(0), n.out)):
+        return None
+    real = dequantized(b, x[0], n.x(0))
+    found = compute([real])
+    stored = rounded(b, found, n.out, scale_of(n.out))
+    b.gates[stored] = x[0], real, found
+    return stored
+
+
+def matrices(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The product of two matrices of data: the sum is cut and scaled as that with constant weights.
+
+    The second one takes the place of the weights, of signed bytes: columns with a number that is none are
+    rounded to such, in larger steps.
+    """
+    values = (n.x(0), n.x(1), n.out)
+    if not _are_bytes(values) or x[1] in b.constants or x[2]:
+        return None
+    scales = [single(scale_of(v)) for v in values]
+    steps = (scales[0] * scales[1] / scales[2]).astype(np.float64)
+    cut, factor = cut_and_factor(steps)
+    first, second = centred(b, x[0], n.x(0), float(cut)), centred(b, x[1], n.x(1))
+    by = b.const(factor, np.float32)
+    if offset_of(n.x(1)) == -SIGNED_8[0]:
+        found = compute([first, second])
+    else:
+        second, twice, by = _as_signed(n, b, second, float(np.frexp(steps)[0]))
+        found = b.op("Mul", compute([first, second]), twice)
+    middle = b.op("Add", b.op("Floor", found), b.const(0.5, np.float32))
+    return rounded(b, b.op("Mul", middle, by), n.out)
+
+
+def _as_signed(n: Node, b: Body, x: str, mantissa: float) -> tuple[str, str, str]:
+    """Columns as signed bytes; which are cut at twice as fine a place; and the factors of the cut sums."""
+    flipped = n.flag("transpose_in1")
+    axis = b.ints(-1 if flipped else -2)
+    most, least = b.op("ReduceMax", x, axis), b.op("ReduceMin", x, axis)
+    ends = b.op("Mul", most, _real(b, 1 / SIGNED_8[1])), b.op("Mul", least, _real(b, -1 / SIGNED_8[0]))
+    wider = b.op("Max", *ends, _real(b, 1.0))
+    whole = b.op("Round", b.op("Div", x, wider))
+    rank = n.x(1).rank
+    column = b.transpose(wider, (*range(rank - 2), rank - 1, rank - 2)) if flipped else wider
+    size = b.op("Mul", column, _real(b, mantissa))
+    twice = b.op("Where", b.op("GreaterOrEqual", size, _real(b, 1.0)), _real(b, 2.0), _real(b, 1.0))
+    parts = b.op("Mul", b.op("Div", size, twice), _real(b, 1 << MANTISSA))
+    factor = b.op(
+        "Mul", b.op("Floor", b.op("Add", parts, _real(b, 0.5))), _real(b, 2.0 ** -(MANTISSA + GUARD))
+    )
+    return whole, twice, factor
+
+
+def _real(b: Body, value: float) -> str:
+    return b.const(value, np.float32)
 
 
 def _of_one(b: Body, x: Sequence[str], rule: Callable[[Array, Array], Array]) -> str | None:

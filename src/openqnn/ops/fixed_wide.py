@@ -24,6 +24,11 @@ from openqnn.ops.schema import OPS
 
 FEW_TAPS, MANY_TAPS = 8, 64
 FINEST, AGAIN = 2.0**-16, 2.0**32
+BYTE = 256.0
+EXACT_TAPS, EXACT_WORK = (
+    256,
+    1 << 22,
+)  # products in a sum that float32 holds, and in a layer that takes no time
 
 
 def taps(n: Node) -> int:
@@ -70,8 +75,7 @@ class Filters:
 def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
     """A sum of products of 16-bit data and constant weights; `channel` is the output's axis of channels.
 
-    Halves of the zero point's part are rounded down. ONNX Runtime adds in float32: next to a whole number of
-    units, one sum in some dozens is cut to the wrong one.
+    Halves of the zero point's part are rounded down.
     """
     if not _applies(n, b, x) or taps(n) >= MANY_TAPS:
         return None
@@ -85,16 +89,34 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
         assert bias is not None
         real = (b.constants[x[2]] + np.asarray(bias.offset)) * np.asarray(bias.scale)
         more = more + (np.rint if wide else np.trunc)(real / step)
-    weights = b.const((w.data / unit).astype(np.float32))
-    found = compute([centred(b, x[0], n.x(0)), weights, b.const(more.astype(np.float32))])
+    cut = _cut_sum(n, b, x[0], w, more, unit, compute)
     fine = w.scale < least_scale(scale_of(n.x(0)), scale_of(n.out), n.x(1).dtype.bits)
     ratio = (scale_of(n.out) / np.where(fine, step * AGAIN, step)).astype(np.float32)
     zero = np.full(len(ratio), -offset_of(n.out), n.out.dtype.numpy)
     pick = slice(None) if len(ratio) > 1 else 0
-    cut = b.op("Floor", found)
     stored = b.op("QuantizeLinear", cut, b.const(ratio[pick]), b.const(zero[pick]), axis=channel % n.out.rank)
     b.wide[stored] = cut, along(step, channel % n.out.rank, n.out.rank)
     return stored
+
+
+def _cut_sum(n: Node, b: Body, x: str, w: Filters, more: Array, unit: float, compute: Compute) -> str:
+    """The sum in whole units.
+
+    ONNX Runtime adds in float32: next to a whole number, one sum in some dozens is cut to the wrong one.
+    Small layers add both bytes of the data for themselves, which is exact.
+    """
+    data = centred(b, x, n.x(0))
+    many = w.data.size // w.sums.size
+    if unit > BYTE or many > EXACT_TAPS or n.out.size * many > EXACT_WORK:
+        weights = b.const((w.data / unit).astype(np.float32))
+        return b.op("Floor", compute([data, weights, b.const(more.astype(np.float32))]))
+    weights = b.const(w.data.astype(np.float32))
+    whole = np.floor(more)
+    rest = b.const(np.rint((more - whole) * BYTE).astype(np.float32))
+    high = b.op("Floor", b.op("Mul", data, b.const(1 / BYTE, np.float32)))
+    low = b.op("Sub", data, b.op("Mul", high, b.const(BYTE, np.float32)))
+    carried = b.op("Floor", b.op("Mul", compute([low, weights, rest]), b.const(1 / BYTE, np.float32)))
+    return b.op("Add", compute([high, weights, b.const(whole.astype(np.float32))]), carried)
 
 
 def wide_prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:

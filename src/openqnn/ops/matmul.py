@@ -9,6 +9,7 @@ from openqnn.ir import Node, Shape
 from openqnn.ops import fixed16
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product
+from openqnn.ops.fixed_pairs import matrices
 from openqnn.ops.fixed_wide import wide_product
 from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
 from openqnn.ops.shapes import broadcast_shapes, vector
@@ -60,7 +61,7 @@ class MatMul:
     transpose_in1 = flag(False)
     infer = _matmul_shape
     lower = _matmul_onnx
-    fixed = fixed16.first_of(fixed16.product, _rows_fixed)
+    fixed = fixed16.first_of(fixed16.product, matrices, _rows_fixed)
     macs: Macs = lambda n: n.out.size * _matrix(n, 0)[2]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
+from openqnn.ops import fixed16, fixed_norms
 from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
-from openqnn.ops.fixed16 import softmax
 from openqnn.ops.fixed16_logs import log_softmax
 from openqnn.ops.schema import (
     ABSENT,
@@ -212,6 +212,7 @@ class LayerNorm:
     axes = axes()
     infer = _axes_shape
     lower = _layer_norm_onnx
+    fixed = fixed_norms.layer_norm
     moves = Moves.AXES
     can_move = _keeps_order
 
@@ -309,7 +310,7 @@ class Softmax:
     beta = f32(default=1.0)
     infer = same
     lower = _softmax_onnx
-    fixed = softmax
+    fixed = fixed16.first_of(fixed16.softmax, fixed_norms.softmax)
     moves = Moves.AXES
     output_range = (0.0, 1.0)
     from_zero = any_node

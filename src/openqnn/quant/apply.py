@@ -41,7 +41,9 @@ from openqnn.quant.stored import join_stored
 
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
-BIAS_LARGEST = 1 << 29  # leaves room for the products that it is added to
+# Leaves room for the products that a bias is added to. Many have just that many units: a third of a power of
+# two is far from all multiples of powers of two that HTP cuts sums down to.
+BIAS_LARGEST = (1 << 30) // 3
 ROOM = 1.01  # above the least scale of weights: HTP compares in float32
 
 

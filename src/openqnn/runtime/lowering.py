@@ -231,7 +231,8 @@ class Lowering:
         outputs = self._as_htp(node, schema, perm, moved) if real else None
         if outputs is not None:
             real = False
-            if not schema.clips:
+            # A function like Sigmoid has one encoding, whatever those are into which it is copied.
+            if not schema.clips and schema.output_range is None:
                 self.followed.add(node.out)
         else:
             names = self._operands(node, schema, perm, real)
