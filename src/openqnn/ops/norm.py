@@ -8,7 +8,7 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
-from openqnn.ops import fixed16, fixed_norms
+from openqnn.ops import fixed16, fixed16_channels, fixed_norms
 from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
 from openqnn.ops.fixed16_logs import log_softmax
@@ -85,6 +85,7 @@ class Batchnorm:
     out0 = result()
     infer = channel_shape
     lower = _batchnorm_onnx
+    fixed = fixed16_channels.batchnorm
     moves = Moves.AXES
     on_last = True
 
