@@ -174,3 +174,17 @@ def test_activation_is_taken_into_the_layer_before_a_reshape_of_leading_axes(
     graph, b, x = image((1, 1, 32, 48))
     z = fixed(b("Reshape", convolution(b, x, byte(-4, 5)), shape=shape), byte(-4, 5))
     assert not differing(graph, fixed(b(op, z), byte(0, 2.6)))
+
+
+@pytest.mark.parametrize("before", [(1, 4, 8, 48), (8, 1, 4, 48), (1, 1, 32, 48), (1, 1, 31, 48)], ids=str)
+@pytest.mark.parametrize("out", [(-4, 5), (-1, 2.6)], ids=str)
+@pytest.mark.parametrize("shown", [False, True])
+def test_relu_around_a_zero_goes_by_any_reshape(
+    before: tuple[int, ...], out: tuple[float, float], shown: bool
+) -> None:
+    """Into the layer, or right behind it where data are in one row of several times 8 places."""
+    graph, b, x = image(before)
+    made = convolution(b, x, byte(-4, 5))
+    z = fixed(b("Reshape", made, shape=(x.size // 48, 6, 8)), byte(-4, 5))
+    y = fixed(b("Relu", z), byte(*out))
+    assert not differing(graph, y, *([made, z] if shown else []))

@@ -30,6 +30,7 @@ class Sum:
     axis: int  # of channels
     channels: int
     shared: bool = False  # several ops read what it is rounded to
+    folded: bool = False  # HTP has the data of one row in several, and clips for itself
 
 
 class Body:

@@ -27,6 +27,7 @@ SIGNED_8 = 128, 127
 NEAR = 24  # how many float32 factors on either side are tried
 HUGE = 3 << 22  # float32 as large as that are whole: a number that it is added to comes out rounded
 WHOLE, HALF_LESS = float(1 << 23), (1 << 23) - 0.5  # the least such number, and what stands right before it
+ROW = 8  # places that HTP folds a row at
 MOST = 1 << 23  # float32 has halves up to there
 FINEST = 2.0**-10  # cuts for which larger sums are beyond all steps
 PARTS = (0.5, 0.25, 0.75, 0.375, 0.625, 0.125, 0.875)  # of the room that a line has between two steps
@@ -127,11 +128,18 @@ def product(
         return _sum(n, b, x, w, compute, cut)
 
     unit = (data * single(w.scale)).astype(np.float64)
-    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, n.out.shape[-1])
+    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, n.out.shape[-1], folded=_is_folded(n))
     stored = _stored(b, found, factor, n.out)
     if fuses:
         b.sums[stored] = found
     return stored
+
+
+def _is_folded(n: Node) -> bool:
+    """Whether data are a row of several times 8 places, each of which goes through the weights for itself."""
+    shape, taps = n.x(0).shape, n.x(1).shape[:-2]
+    row = len(shape) == len(taps) + 2 == 4 and shape[1] == 1 and not shape[2] % ROW and shape[2] > ROW
+    return row and max(taps) == 1
 
 
 def _sum(

@@ -42,8 +42,8 @@ STEPS = 256  # of an output
 
 
 def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Relu: the sum is rounded to the steps of its output at once; where its zero is the first, as it is
-    rounded without, and else as by Prelu."""
+    """Relu: the sum is rounded to the steps of its output at once; where its zero is the first, or data are
+    folded, as it is rounded without, and else as by Prelu."""
     found, out = b.sums.get(x[0]), n.out
     if found is None or not is_byte(out):
         return None
@@ -52,7 +52,7 @@ def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
         return None  # it is there already
     cut, factor = cut_and_factor(steps)
     shift = -np.log2(cut)
-    if below:
+    if below and not found.folded:
         shift = _shift(steps, steps, above)
         factor = nearest(steps * np.exp2(FRACTION + shift)) / (1 << FRACTION)
     if not found.shared:

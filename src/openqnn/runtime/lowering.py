@@ -191,14 +191,24 @@ class Lowering:
             raise BackendError(f"{node.where}: the built-in backend does not run this op: {schema.why_not}")
 
     def _is_behind_reshape(self, node: Node) -> bool:
-        """Whether HTP takes an activation into a layer: the Reshape between is none to its four axes."""
-        shaped = node.x(0).producer if schema_of(node).joins_layer else None
-        if shaped is None or not is_reshape(shaped) or max(shaped.x(0).rank, shaped.out.rank) > 4:
+        """Whether HTP takes an activation into a layer: the Reshape between is none to its four axes.
+
+        A Relu of bytes whose zero is not the first goes by any Reshape, unless what is before and behind that
+        is shown and has the same encoding.
+        """
+        schema = schema_of(node)
+        shaped = node.x(0).producer if schema.joins_layer else None
+        if shaped is None or not is_reshape(shaped):
             return False
-        data = shaped.x(0)
-        alone = all(len(v.users) == 1 and v not in self.shown for v in (data, shaped.out))
+        data, out = shaped.x(0), node.out.encoding
+        if not any(name in self.body.sums for name in self.known[data, False].values()):
+            return False
+        shown = [v for v in (data, shaped.out) if v in self.shown]
+        if schema.clips and out is not None and out.bitwidth == 8 and out.offset[0]:
+            return len(shown) < 2 or data.encoding != out
+        alone = not shown and all(len(v.users) == 1 for v in (data, shaped.out))
         same = _trailing(data.shape) == _trailing(shaped.out.shape) and data.encoding == shaped.out.encoding
-        return alone and same and any(name in self.body.sums for name in self.known[data, False].values())
+        return alone and same and max(data.rank, shaped.out.rank) <= 4
 
     def _before_reshape(self, node: Node, schema: OpSchema) -> None:
         shaped = cast(Node, node.x(0).producer)
