@@ -60,16 +60,18 @@ class Weights:
     axis: int | None
 
 
-def _weights(n: Node, stored: Array) -> Weights:
+def weights_of(n: Node, stored: Array) -> Weights:
+    """Those that HTP multiplies by."""
     value, operand = n.x(1), OPS[n.op].operand(1)
     order = operand.order(value.rank)
     assert value.encoding is not None
     e: Encoding = value.encoding.permuted(order) if order else value.encoding
     scale, offset = np.asarray(e.scale), np.asarray(e.offset, np.float64)
     data = (stored.astype(np.float64) + along(offset, e.axis, stored.ndim)) * e.multiples(stored.shape)
-    axis = operand.channel_axis if e.axis is None else e.axis
-    if axis is not None and e.axis is None and order:
-        axis = order.index(axis)
+    axis = e.axis
+    if axis is None and operand.channel_axis is not None:
+        axis = operand.channel_axis % data.ndim - bool(n.params.get("transpose_in1"))
+        axis = order.index(axis) if order else axis
     # HTP multiplies by signed weights around zero: channels with one that is none are rounded to such.
     others = tuple(i for i in range(data.ndim) if i != axis)
     wider = np.maximum(data.min(others) / -SIGNED_8[0], data.max(others) / SIGNED_8[1]).clip(1)
@@ -119,7 +121,7 @@ def product(
     """
     if not _has_weights(n, b, x):
         return None
-    w = _weights(n, b.constants[x[1]])
+    w = weights_of(n, b.constants[x[1]])
     data, step = single(scale_of(n.x(0))), single(scale_of(n.out))
     steps = steps_of(data, single(w.scale), step)
     cut, factor = cut_and_factor(steps.astype(np.float64))
@@ -205,7 +207,7 @@ def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channe
     """
     if not _has_weights(n, b, x):
         return None
-    w = _weights(n, b.constants[x[1]])
+    w = weights_of(n, b.constants[x[1]])
     scales = single(scale_of(n.x(0))), single(w.scale), single(scale_of(n.out))
     steps = steps_of(*scales)
     zero = nearest(single(-offset_of(n.out)) / steps).astype(np.float64)

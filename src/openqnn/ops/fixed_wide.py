@@ -18,13 +18,14 @@ import numpy as np
 
 from openqnn.ir import Array, Node
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, along, centred, offset_of, rounded, scale_of
+from openqnn.ops.fixed import Compute, along, centred, offset_of, rounded, scale_of, weights_of
 from openqnn.ops.fixed16 import HIGHEST, factor, is_wide
 from openqnn.ops.schema import OPS
 
 FEW_TAPS, MANY_TAPS = 8, 64
 FINEST, AGAIN = 2.0**-16, 2.0**32
 BYTE = 256.0
+PLANE = 4  # axes of weights that go along two axes of the data
 EXACT_TAPS, EXACT_WORK = (
     256,
     1 << 22,
@@ -151,15 +152,16 @@ def _applies(n: Node, b: Body, x: Sequence[str]) -> bool:
     if not is_wide(n.x(0)) or not is_wide(n.out) or not all(name in b.constants for name in x[1:3] if name):
         return False
     operand, rank = OPS[n.op].operand(1), n.x(1).rank
-    return n.x(1).dtype.signed and (operand.order(rank) is not None or rank == 2)
+    signed = n.x(1).dtype.signed or (n.x(1).dtype.bits <= 8 and rank <= PLANE)  # others become so
+    return signed and (operand.order(rank) is not None or rank == 2)
 
 
 def _filters(n: Node, stored: Array) -> Filters:
-    operand, encoding, rank = OPS[n.op].operand(1), n.x(1).encoding, stored.ndim
-    assert encoding is not None and operand.channel_axis is not None
+    operand, rank = OPS[n.op].operand(1), stored.ndim
+    assert operand.channel_axis is not None
     order = operand.order(rank)
     axis = operand.channel_axis % rank - bool(n.params.get("transpose_in1"))
-    moved = encoding.permuted(order) if order else encoding
-    data = np.minimum(stored.astype(np.float64) * moved.multiples(stored.shape), HIGHEST)
+    w = weights_of(n, stored)
+    data = np.minimum(w.data, HIGHEST)
     others = tuple(i for i in range(rank) if i != (order.index(axis) if order else axis))
-    return Filters(data, np.asarray(moved.scale), data.sum(axis=others))
+    return Filters(data, w.scale, data.sum(axis=others))
