@@ -391,8 +391,11 @@ def copied(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     return compute(x) if copies(n) else None
 
 
+def is_copy(n: Node) -> bool:
+    """Whether HTP copies stored integers, at the latest where others join them."""
+    return OPS[n.op].fixed is copied and OPS[n.op].hands_on(n)
+
+
 def copies(n: Node) -> bool:
     """Whether HTP copies the integers of 8-bit data, whatever the encoding of the copy is."""
-    if OPS[n.op].fixed is not copied or not OPS[n.op].hands_on(n):
-        return False
-    return is_byte(n.out) and n.x(0).dtype is n.out.dtype
+    return is_copy(n) and is_byte(n.out) and n.x(0).dtype is n.out.dtype

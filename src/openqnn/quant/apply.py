@@ -12,6 +12,7 @@ import numpy as np
 from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
+from openqnn.ops.fixed import is_copy
 from openqnn.ops.fixed16 import HIGHEST
 from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
 from openqnn.ops.schema import Operand, Role
@@ -273,12 +274,15 @@ class Apply:
                 self.graph.set_input(node, index, self._convert(node, value, real, None))
 
     def _mend_copy(self, node: Node) -> None:
-        """HTP copies stored integers here: where the encodings differ, the input is converted first."""
-        if not schema_of(node).hands_on(node) or len([v for v in node.inputs if v is not None]) != 1:
+        """HTP copies stored integers here: where the encodings differ, the input is converted first. So it does
+        with some that join others, but only what is a copy itself."""
+        if not schema_of(node).hands_on(node) or not node.out.dtype.is_fixed:
             return
-        value, out = node.x(0), node.out
-        if value.dtype.is_fixed and out.dtype.is_fixed and value.encoding != out.encoding:
-            self.graph.set_input(node, 0, self._convert(node, value, out.dtype, out.encoding))
+        given, out = [v for v in node.inputs if v is not None], node.out
+        for index, value in enumerate(given):
+            differs = value.dtype.is_fixed and value.encoding != out.encoding
+            if differs and (len(given) == 1 or _is_copy(value)):
+                self.graph.set_input(node, index, self._convert(node, value, out.dtype, out.encoding))
 
     # -- constants -------------------------------------------------------------------------------------------
 
@@ -392,6 +396,14 @@ class Apply:
 
 def _bias_type(given: Given) -> DType:
     return DType.SFIXED_32 if given.bitwidth == 32 else parameter_type(given.bitwidth, given.signed)
+
+
+def _is_copy(value: Value) -> bool:
+    """Whether HTP makes a tensor by copying integers, and then moves them about perhaps."""
+    node = value.producer
+    if node is None or not schema_of(node).hands_on(node):
+        return False
+    return is_copy(node) or (len(carries(node)) == 1 and _is_copy(node.x(0)))
 
 
 def _clipped(value: Value) -> list[Value]:
