@@ -274,8 +274,8 @@ class Apply:
                 self.graph.set_input(node, index, self._convert(node, value, real, None))
 
     def _mend_copy(self, node: Node) -> None:
-        """HTP copies stored integers here: where the encodings differ, the input is converted first. So it does
-        with some that join others, but only what is a copy itself."""
+        """HTP copies stored integers here: where the encodings differ, the input is converted first. Where
+        several are joined, it so copies only what is a copy itself."""
         if not schema_of(node).hands_on(node) or not node.out.dtype.is_fixed:
             return
         given, out = [v for v in node.inputs if v is not None], node.out
