@@ -82,13 +82,14 @@ def binary(
     fixed: Fixed | None = None,
     same_as: SameAs | None = None,
     from_zero: FromZero | None = None,
+    commutes: bool = False,
 ) -> OpSchema:
     """A row: two inputs that broadcast."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands = (Operand(name="in0"), Operand(name="in1"))
     outs = (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, fixed=fixed, same_as=same_as, from_zero=from_zero))
+    return register(replace(schema, fixed=fixed, same_as=same_as, from_zero=from_zero, commutes=commutes))
 
 
 def scalar_like(n: Node, b: Body, value: float) -> str:
@@ -203,6 +204,7 @@ Multiply = binary(
     "a * b.",
     fixed=first_of(fixed16_pairs.multiply, times),
     same_as=neutral(1, first_too=True),
+    commutes=True,
 )
 NotEqual = binary("ElementWiseNotEqual", lambda n, b, x: b.op("Not", b.op("Equal", *x)), "a != b.", BOOL)
 Or = binary("ElementWiseOr", "Or", "Logical or.", BOOL)

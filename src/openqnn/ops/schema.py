@@ -175,6 +175,7 @@ class OpSchema:
     fixed: Fixed | None = None  # how HTP computes it in fixed point, for the built-in backend to follow
     by_place: ByPlace | None = None  # a node whose `fixed` must see its data as declared
     joins_layer: bool = False  # HTP takes it into the layer before it, by way of a Reshape, too
+    commutes: bool = False  # its two inputs may change places
     from_zero: FromZero | None = None  # a node whose results HTP stores from zero on, whatever their offset
 
     def param(self, name: str) -> Param:

@@ -205,6 +205,7 @@ class Apply:
         if bias is not None:
             self.graph.set_input(node, bias[0], self._bias(node, bias[1]))
         self._mend_copy(node)
+        self._mend_gate(node, width)
 
     def _activation(self, node: Node, index: int, value: Value, width: int) -> None:
         if is_real(value):
@@ -272,6 +273,16 @@ class Apply:
         for index, value, operand in list(operands(node)):
             if value in self.plan.width and value.dtype.is_fixed and operand.role is not Role.INDEX:
                 self.graph.set_input(node, index, self._convert(node, value, real, None))
+
+    def _mend_gate(self, node: Node, width: int) -> None:
+        """Behind a layer HTP takes 16-bit data times their own sigmoid for one op, and computes it wrong with
+        some heights and widths, but not so where the sigmoid comes first."""
+        if width != 16 or not schema_of(node).commutes:
+            return
+        first, second = node.x(0), node.x(1)
+        if second.producer is not None and first in second.producer.inputs:
+            self.graph.set_input(node, 0, second)
+            self.graph.set_input(node, 1, first)
 
     def _mend_copy(self, node: Node) -> None:
         """HTP copies stored integers here: where the encodings differ, the input is converted first. Where
