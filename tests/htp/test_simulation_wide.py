@@ -132,19 +132,18 @@ def test_weights_end_at_two_signed_bytes() -> None:
         assert np.abs(first - 32768 + (third - 32768) * HIGHEST / 32768).max() < 4
 
 
+def add_layer(graph: Graph, x: Value, weights: Array) -> None:
+    """A convolution of real numbers, whose result is the graph's."""
+    w = Value("w", DType.FLOAT_32, weights.shape, data=weights)
+    graph.add_output(Builder(graph)("Conv2d", x, w, stride=(1, 1), pad_amount=((0, 0), (0, 0))))
+
+
 @pytest.mark.parametrize(("width", "bits"), [(9, 8), (8, 16)])
 def test_the_quantizer_leaves_such_filters_8_bits(width: int, bits: int) -> None:
     graph = Graph("wide")
     x = graph.add_input("x", DType.FLOAT_32, (1, 1, 128, 4))
     data = np.random.default_rng(0).standard_normal((1, width, 4, 8)).astype(np.float32)
-    y = Builder(graph)(
-        "Conv2d",
-        x,
-        Value("w", DType.FLOAT_32, data.shape, data=data),
-        stride=(1, 1),
-        pad_amount=((0, 0), (0, 0)),
-    )
-    graph.add_output(y)
+    add_layer(graph, x, data)
     assert taps(graph.nodes[0]) == width
     samples = [np.random.default_rng(i).standard_normal(x.shape).astype(np.float32) for i in range(2)]
     choose = lambda: openqnn.quantize(graph, samples, act_bw=16, weight_bw=16, algorithms=())
@@ -196,14 +195,7 @@ def test_tiny_weights_stay_tiny(width: int) -> None:
     x = graph.add_input("x", DType.FLOAT_32, (1, 1, 64, 16))
     data = rng.standard_normal((1, 1, 16, 8)).astype(np.float32)
     data[..., ::2] *= 1e-9
-    y = Builder(graph)(
-        "Conv2d",
-        x,
-        Value("w", DType.FLOAT_32, data.shape, data=data),
-        stride=(1, 1),
-        pad_amount=((0, 0), (0, 0)),
-    )
-    graph.add_output(y)
+    add_layer(graph, x, data)
     samples = [rng.standard_normal(x.shape).astype(np.float32) for _ in range(2)]
     fixed = openqnn.quantize(graph, samples, act_bw=16, weight_bw=width)
     with openqnn.Session(fixed, backend="htp") as session:

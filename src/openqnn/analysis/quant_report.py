@@ -101,7 +101,7 @@ def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
 
 def _advice(value: Value, found: Encoding, noise: Noise, clipped: float) -> str:
     if noise.own_sqnr >= GOOD_SQNR:
-        return "" if noise.sqnr >= GOOD_SQNR else "noise of the tensors before it: 16 bits there, or adaround"
+        return "" if noise.sqnr >= GOOD_SQNR else "noise of the tensors before it: 16 bits there"
     if clipped > MUCH_CLIPPED:
         return "values beyond the range: more calibration data, or min-max calibration"
     if found.bitwidth > NARROW:

@@ -289,10 +289,10 @@ class Apply:
         several are joined, it so copies only what is a copy itself."""
         if not schema_of(node).hands_on(node) or not node.out.dtype.is_fixed:
             return
-        given, out = [v for v in node.inputs if v is not None], node.out
-        for index, value in enumerate(given):
-            differs = value.dtype.is_fixed and value.encoding != out.encoding
-            if differs and (len(given) == 1 or _is_copy(value)):
+        out, alone = node.out, len([v for v in node.inputs if v is not None]) == 1
+        for index, value in enumerate(node.inputs):
+            differs = value is not None and value.dtype.is_fixed and value.encoding != out.encoding
+            if value is not None and differs and (alone or _is_copy(value)):
                 self.graph.set_input(node, index, self._convert(node, value, out.dtype, out.encoding))
 
     # -- constants -------------------------------------------------------------------------------------------
