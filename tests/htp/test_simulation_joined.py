@@ -109,6 +109,16 @@ def test_powers_of_softmax_have_a_slope_of_8_bits(step: float, beta: float) -> N
     assert differing(graph, y, feeds=[{"x": drawn}]) <= 0.004 * y.size
 
 
+@pytest.mark.parametrize(("count", "share"), [(2, 0.005), (4, 0.03), (16, 0.01), (17, 0.003)])
+def test_powers_of_few_numbers_are_not_cut(count: int, share: float) -> None:
+    """With a slope of 8 bits a fifth of them would differ."""
+    graph = Graph("few")
+    x = tensor(graph, "x", (1, 1, 500, count), Encoding.per_tensor(0.048, -130, 8))
+    y = fixed(Builder(graph)("Softmax", x, axis=3), byte(0, 1))
+    drawn = np.clip(np.random.default_rng(0).normal(128, 20, x.shape), 0, 255).astype(np.uint8)
+    assert differing(graph, y, feeds=[{"x": drawn}]) <= share * y.size
+
+
 def test_slopes_of_gates_half_way_between_two() -> None:
     """A channel of ppocrv4_rec_en: its slope is a half in float32, by a sixth that is a little too large."""
     graph, rng = Graph("half"), np.random.default_rng(0)

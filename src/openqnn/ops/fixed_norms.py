@@ -12,6 +12,7 @@ from openqnn.ops.fixed import Compute, centred, is_byte, offset_of, rounded, sca
 
 MEAN = 64.0  # a mean is cut down to such parts of a step
 SLOPE = 8  # bits of the exponent of two that a step is in Softmax
+FEW = 16  # numbers at most that Softmax has all bits for
 FACTOR = 65536.0  # and the factor of what is left, by the step of gamma, to such parts of the output's
 
 
@@ -57,7 +58,7 @@ def _real(b: Body, value: Array | float) -> str:
 def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Powers of two by a slope of few bits, cut down: data count for up to a 128th less."""
     data, beta = n.x(0), n.float("beta")
-    if not is_byte(data) or not is_byte(n.out) or beta <= 0:
+    if not is_byte(data) or not is_byte(n.out) or beta <= 0 or data.shape[n.int("axis")] <= FEW:
         return None
     mantissa, exponent = np.frexp(scale_of(data) * beta * np.log2(np.e))
     slope = np.ldexp(np.floor(np.ldexp(mantissa, SLOPE)), exponent - SLOPE)
