@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from openqnn.emit import lower
 from openqnn.emit.epcontext import write_epcontext
 from openqnn.emit.read import graph_of, value_of
-from openqnn.errors import InputError, ModelError, UsageError
+from openqnn.errors import InputError, ModelError, OpenQnnError, UsageError
 from openqnn.formats.files import Parked, replacing_path
 from openqnn.ir import Graph, Port, dtype_of
 from openqnn.qnn.backend import Backend
@@ -116,7 +117,8 @@ def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:
     """The source's graphs as records that suit the library."""
     nets = [*(net_of(graph, library) for graph in source.graphs), *source.nets]
     for path in source.files:
-        nets += [_suited(net, library) for net in read_nets(path, reporter, source.prefix)]
+        ahead = _ahead.pop(_stamp(path), None)
+        nets += ahead or [_suited(net, library) for net in read_nets(path, reporter, source.prefix)]
     names = [net.name for net in nets]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -139,6 +141,26 @@ def read_nets(path: str, reporter: Reporter, prefix: str = "QnnModel") -> list[N
         if Path(path).suffix == ".so":
             return read_model_library(backend, path, prefix)
         return read_dlc(backend, SystemApi(capture=False), path, borrow=True)
+
+
+_ahead: dict[tuple[object, ...], list[Net]] = {}
+"""In a process that read files before its task came: their graphs, as they suit the only library there."""
+
+
+def read_ahead(paths: Iterable[str], library: str, reporter: Reporter) -> None:
+    """Read DLC files for a task that will come. What is wrong with them is told by the task."""
+    for path in paths:
+        with suppress(OpenQnnError):
+            _ahead[_stamp(path)] = [_suited(net, library) for net in read_nets(path, reporter)]
+
+
+def _stamp(path: str) -> tuple[object, ...]:
+    """What changes with a file's content."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _suited(net: Net, library: str) -> Net:

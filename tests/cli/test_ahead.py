@@ -103,3 +103,68 @@ def test_a_library_that_does_not_open_is_named(tmp_path: Path, mnist: Prepared) 
     )
     assert done.returncode == 1
     assert f"{fake} cannot be loaded" in done.stderr
+
+
+READ = """
+import os, sys
+from pathlib import Path
+from openqnn import compiler
+from openqnn.qnn.worker import Reporter
+
+path, touch = sys.argv[1:]
+steps = []
+reporter = Reporter()
+reporter.step = steps.append
+compiler.read_ahead([path, "none.dlc"], "libQnnHtp.so", reporter)
+before = len(steps)
+if touch:
+    os.utime(path, ns=(0, 1))
+nets = compiler.nets_of(compiler.Source(files=(path,)), "libQnnHtp.so", reporter)
+print(before > 0, len(steps) > before, [net.name for net in nets])
+"""
+
+
+@pytest.mark.parametrize("touch", ["", "touch"])
+def test_a_file_that_was_read_ahead_is_read_again_only_when_it_changed(
+    touch: str, mnist: Prepared, tmp_path: Path
+) -> None:
+    file = tmp_path / "model.dlc"
+    file.write_bytes(mnist.dlc.read_bytes())
+    command = [sys.executable, "-c", READ, str(file), touch]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.stdout.split()[:2] == ["True", str(bool(touch))], done.stderr
+    assert "mnist_conv" in done.stdout
+
+
+@pytest.mark.parametrize("kept", [0, 100, 5000, -1])
+def test_damaged_files_are_told_as_without(kept: int, mnist: Prepared, tmp_path: Path) -> None:
+    file = tmp_path / "cut.dlc"
+    file.write_bytes(mnist.dlc.read_bytes()[:kept])
+    flags = ("--dlc_path", file, "--backend", "htp", "--output_dir", tmp_path / "out", "--binary_file", "x")
+    done = started("qnn_context_binary_generator", *flags)
+    plain = tool("qnn-context-binary-generator", *flags)
+    assert (done.returncode, done.stderr) == (plain.code, plain.err)
+    assert not list(tmp_path.rglob("x.bin"))
+
+
+DIE = """
+import os
+from openqnn.compiler import Source, compile_source, resolved
+from openqnn.qnn.options import DeviceOptions
+from openqnn.runtime import standby
+from openqnn.runtime.vendor import Target
+
+def crash(reporter):
+    reporter.step("read broken.dlc")
+    os.abort()
+
+library = resolved("htp")
+standby.get_ready(library, crash)
+compile_source(Source(files=("broken.dlc",)), Target(library, DeviceOptions(57)))
+"""
+
+
+def test_a_crash_while_a_file_is_read_ahead_names_the_step(mnist: Prepared) -> None:
+    command = [sys.executable, "-c", DIE]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert "crashed (SIGABRT); last step: read broken.dlc" in done.stderr

@@ -1,18 +1,19 @@
-"""Tools that open a vendor's library: it is opened while the rest of the tool is imported."""
+"""Tools that open a vendor's library: it is opened, and the model read, while the rest is imported."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 
-from openqnn.compiler import is_htp, resolved
+from openqnn.compiler import is_htp, read_ahead, resolved
 from openqnn.errors import LibraryError
 from openqnn.passes import htp  # noqa: F401  so that the child process has what a task needs
 from openqnn.runtime.standby import get_ready
 
-BACKEND = "--backend"
+BACKEND, DLC = "--backend", "--dlc_path"
 
 
 def qnn_net_run() -> int:
@@ -26,7 +27,8 @@ def qnn_context_binary_generator() -> int:
 def _run(name: str) -> int:
     library = _library(sys.argv[1:])
     if is_htp(library):
-        get_ready(library)
+        files = [path for path in _value(DLC, sys.argv[1:]).split(",") if path]
+        get_ready(library, partial(read_ahead, files, library))
     from openqnn.cli.legacy import run_tool
 
     return run_tool(name)
@@ -34,9 +36,13 @@ def _run(name: str) -> int:
 
 def _library(arguments: Sequence[str]) -> str:
     """What the options will say, as far as it can be told without reading them; "" where it cannot."""
-    named = [b for a, b in pairwise(arguments) if a == BACKEND]
-    named += [a.partition("=")[2] for a in arguments if a.startswith(f"{BACKEND}=")]
-    if len(named) == 1:
-        with suppress(LibraryError):
-            return resolved(named[0])
+    with suppress(LibraryError):
+        return resolved(_value(BACKEND, arguments))
     return ""
+
+
+def _value(flag: str, arguments: Sequence[str]) -> str:
+    """What is given for a flag; "" where it is given more than once, or not at all."""
+    named = [b for a, b in pairwise(arguments) if a == flag]
+    named += [a.partition("=")[2] for a in arguments if a.startswith(f"{flag}=")]
+    return named[0] if len(named) == 1 else ""

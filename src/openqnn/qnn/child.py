@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from openqnn.errors import BackendError
 from openqnn.qnn import capture, library, worker
 from openqnn.qnn.messages import Answer, Done, Failed, Opened, Task, Word
-from openqnn.qnn.worker import Board
+from openqnn.qnn.worker import Board, Reporter
 
 _LAST_WORDS = 8
 _TURN = 0.0005  # seconds: how long a thread that comes back from a library waits for one that works in Python
@@ -57,7 +57,7 @@ class Child:
     """One process, from its start to its end. With a task it is forked to do just that; so it is with what it
     does to get `ready`, and then it waits for tasks."""
 
-    def __init__(self, task: Task | None = None, *, ready: Callable[[], None] | None = None) -> None:
+    def __init__(self, task: Task | None = None, *, ready: Callable[[Reporter], None] | None = None) -> None:
         self._output = capture.scratch_file()
         ours, theirs = socket.socketpair()
         self._connection = Connection(ours.detach())
@@ -92,9 +92,10 @@ class Child:
         hear: Callable[[Any], None] | None = None,
         opening: float | None = None,
     ) -> Done | Failed:
-        """Hand over a task and wait."""
-        capture.empty(self._output)
-        self._board.write("")
+        """Hand over a task and wait. A child that still gets ready has a step on the board, and words on it."""
+        if self._has_served or not self._board.read():
+            capture.empty(self._output)
+            self._board.write("")
         try:
             self._connection.send(task)
         except ConnectionError:
@@ -158,7 +159,9 @@ class Child:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
 
-    def _fork(self, theirs: socket.socket, task: Task | None, ready: Callable[[], None] | None) -> _Process:
+    def _fork(
+        self, theirs: socket.socket, task: Task | None, ready: Callable[[Reporter], None] | None
+    ) -> _Process:
         capture.flush()  # or the child would write it once more
         parent = os.getpid()
         with warnings.catch_warnings():
@@ -172,10 +175,11 @@ class Child:
             self._become_child(parent)
             connection = Connection(theirs.detach())
             if task is not None:
-                reporter = worker.Reporter(self._board, connection.send)
+                reporter = Reporter(self._board, connection.send)
                 connection.send(worker.perform(task, reporter))
             if ready is not None:
-                ready()
+                ready(Reporter(self._board))
+                self._board.write("")
                 worker.serve(connection, self._board)
             code = 0
         except BaseException:

@@ -1,11 +1,13 @@
 """A child process that opens a vendor's library before anybody knows what it is to do.
 
 HTP's library takes a tenth of a second to open, and Python more than that to import a tool and to read its
-options: with two processors one goes on beside the other.
+options: with two processors one goes on beside the other. So does the reading of the model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -15,16 +17,20 @@ from openqnn.qnn.child import Child, can_fork
 from openqnn.qnn.memory import keep_freed
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import DEFAULT_SOC
+from openqnn.qnn.worker import Reporter
 from openqnn.runtime.vendor import Target, open_backend
 
 _waiting: dict[str, Child] = {}
 _held: list[Backend] = []
 
 
-def get_ready(library: str) -> None:
-    """Start to open HTP's library, by its path, in a process that then waits for a task."""
+def get_ready(library: str, meanwhile: Callable[[Reporter], None] | None = None) -> None:
+    """Start to open HTP's library, by its path, in a process that then waits for a task.
+
+    `meanwhile` is what that process does beside, in a thread.
+    """
     if can_fork() and not _waiting:
-        _waiting[library] = Child(ready=partial(_open, library))
+        _waiting[library] = Child(ready=partial(_open, library, meanwhile))
 
 
 def taken(library: str, *, fits: bool = True) -> Child | None:
@@ -40,9 +46,11 @@ def is_warm() -> bool:
     return bool(_held)
 
 
-def _open(library: str) -> None:
+def _open(library: str, meanwhile: Callable[[Reporter], None] | None, reporter: Reporter) -> None:
     """In the child. What the library does once per process does not depend on the device that it is for; it
     would be undone with the last of its handles."""
     keep_freed()
-    with suppress(OpenQnnError):  # whoever opens it for a task hears of it
+    with ThreadPoolExecutor(1) as aside, suppress(OpenQnnError):  # whoever opens it for a task hears of it
+        if meanwhile is not None:
+            aside.submit(meanwhile, reporter)
         _held.append(open_backend(Target(library, DeviceOptions(DEFAULT_SOC)), warm=True))
