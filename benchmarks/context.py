@@ -3,8 +3,8 @@
 Counted is everything from the converted graph, or from the DLC file once the tool has read its options, to
 the binary on disk: fitting the graph to HTP, starting the child process, loading the library, composing,
 reading the result back, writing the file. Not counted are the start of Python and its imports, beside which
-the tool opens the library and reads the DLC. Each run is a process of its own, so nothing is warm but the file
-cache. The yardstick: graphFinalize, contextGetBinarySize and contextGetBinary of the same run.
+the tool opens the library and reads the DLC. Each run is a process of its own, so nothing is warm but the
+file cache. The yardstick: graphFinalize, contextGetBinarySize and contextGetBinary of the same run.
 
     python -m benchmarks.context graph|dlc MODEL FOLDER      # one run, as JSON
 """

@@ -92,7 +92,7 @@ class Child:
         hear: Callable[[Any], None] | None = None,
         opening: float | None = None,
     ) -> Done | Failed:
-        """Hand over a task and wait. A child that still gets ready has a step on the board, and said words."""
+        """Hand over a task and wait. A child that still gets ready has a step on the board, and words."""
         if self._has_served or not self._board.read():
             capture.empty(self._output)
             self._board.write("")
