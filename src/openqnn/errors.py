@@ -33,7 +33,12 @@ class ShapeError(ModelError):
 
 
 class DynamicShapeError(ModelError):
-    """A dimension is symbolic and nobody said what it should be."""
+    """A dimension is symbolic and nobody said what it should be. `shape` is how an answer looks."""
+
+    def __init__(self, message: str, *, name: str = "", shape: str = "") -> None:
+        python = f"input_shapes={{{name!r}: ({shape.replace(',', ', ')},)}}"
+        super().__init__(message, hint=f"say it: --input_shape {name}={shape} (Python: {python})")
+        self.name, self.shape = name, shape
 
 
 class InputError(OpenQnnError):

@@ -109,7 +109,8 @@ def test_dimensions(convert: Converter) -> None:
     assert convert(source, "-d", "x", "2,3,8,6").shapes()[0] == (2, 8, 6, 3)
     assert convert(source, "-b", "4", "-s", "side", "5").shapes()[0] == (4, 5, 6, 3)
     path = convert.save(source)
-    assert_refused(tool(NAME, "-i", path), "dynamic dimensions")
+    for name in (NAME, "qairt-converter"):
+        assert_refused(tool(name, "-i", path), "dynamic dimensions", "hint: say it: -d x 1,3,SIDE,6\n")
     assert_refused(tool(NAME, "-i", path, "-d", "z", "1"), "no input 'z'", code=2)
     assert_refused(tool(NAME, "-i", path, "-s", "z", "1"), "no dimension 'z'", code=2)
 

@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
+from tests.cli.converting import image_model
 from tests.cli.running import Prepared, assert_done, prepare
 from tests.cli.tool import assert_refused, environment, tool
 from tests.qnn.nets import needs_cpu, needs_htp
@@ -64,6 +66,13 @@ def test_files_of_the_wrong_size(mnist: Prepared, count: int, dtype: type[np.gen
 def test_a_list_that_is_no_text(mnist: Prepared) -> None:
     mnist.list.write_bytes(b"\xff\xfe\x00\x80")
     refused(mnist, "is not a text file")
+
+
+def test_shapes_that_are_open(mnist: Prepared) -> None:
+    model = mnist.folder / "open.onnx"
+    onnx.save(image_model(dynamic=True), model)
+    words = "dynamic dimensions", "hint: convert it first: qairt-converter -i MODEL -d x 1,3,SIDE,6"
+    assert_refused(mnist.run("--model", model, to="bad"), *words)
 
 
 def test_as_many_lists_as_graphs(mnist: Prepared) -> None:

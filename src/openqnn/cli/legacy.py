@@ -10,6 +10,7 @@ from typing import Any
 
 from openqnn.cli import context_tools, converters, platform, quantizing, runners
 from openqnn.cli.main import execute
+from openqnn.errors import DynamicShapeError
 from openqnn.options.context_tools import GeneratorModel, GeneratorOutput, UtilityOptions
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import add_options, options_of
@@ -46,6 +47,7 @@ class Tool:
     usage: str
     groups: tuple[type[Any], ...]
     run: Callable[[Namespace, str], int]
+    takes_shapes: bool = False
 
 
 TOOLS = (
@@ -59,6 +61,7 @@ TOOLS = (
             QuantizerData, QuantizerChoices, QuantizerEncodings, KeptNodes, Packages, Checker,
         ),
         converters.run_onnx_converter,
+        takes_shapes=True,
     ),
     Tool(
         "qairt-converter",
@@ -66,6 +69,7 @@ TOOLS = (
         "-i MODEL [-o MODEL.dlc] [options]",
         (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages),
         converters.run_qairt_converter,
+        takes_shapes=True,
     ),
     Tool(
         "qairt-quantizer",
@@ -152,7 +156,20 @@ def run_tool(name: str, argv: Sequence[str] | None = None) -> int:
     """Exit codes as everywhere: 0 done, 1 the user's problem, 2 usage, 3 ours."""
     tool = tool_named(name)
     arguments = tool_parser(tool).parse_args(argv)
-    return execute(lambda: tool.run(arguments, recorded(tool, arguments)))
+    return execute(lambda: _in_its_words(tool, arguments))
+
+
+def _in_its_words(tool: Tool, arguments: Namespace) -> int:
+    """The tool's exit code. What it says names options that it has."""
+    try:
+        return tool.run(arguments, recorded(tool, arguments))
+    except DynamicShapeError as error:
+        said = f"-d {error.name} {error.shape}"
+        if tool.takes_shapes:
+            error.hint = f"say it: {said}"
+        else:
+            error.hint = f"convert it first: qairt-converter -i MODEL {said}"
+        raise
 
 
 def qnn_onnx_converter() -> int:

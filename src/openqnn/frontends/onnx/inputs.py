@@ -29,13 +29,12 @@ def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
         given = tuple(said.shapes[info.name])
         return _checked(info.name, declared if tensor.HasField("shape") else None, given)
     if not tensor.HasField("shape"):
-        raise DynamicShapeError(f"input '{info.name}' has no shape", hint=_hint(info.name, ["N", "..."]))
+        raise DynamicShapeError(f"input '{info.name}' has no shape", name=info.name, shape="N,...")
     shape = [_settled(d, i, said) for i, d in enumerate(declared)]
     if any(isinstance(d, str) for d in shape):
         text = ",".join(d if isinstance(d, str) else str(d) for d in shape)
         raise DynamicShapeError(
-            f"input '{info.name}' has dynamic dimensions: [{text}]",
-            hint=_hint(info.name, [str(d) for d in shape]),
+            f"input '{info.name}' has dynamic dimensions: [{text}]", name=info.name, shape=_example(shape)
         )
     return _sized(info.name, tuple(int(d) for d in shape))
 
@@ -43,7 +42,7 @@ def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
 def _sized(name: str, shape: Shape) -> Shape:
     """QNN tensors are never empty, and their dimensions are 32-bit numbers."""
     if 0 in shape:
-        hint = f"say another one: --input_shape {name}={','.join(str(d or 1) for d in shape)}"
+        hint = f"give it another one, such as {','.join(str(d or 1) for d in shape)}"
         raise ShapeError(
             f"input '{name}': shape {list(shape)} has a dimension of size 0; QNN has no empty tensors",
             hint=hint,
@@ -80,7 +79,5 @@ def _open(dimension: str, axis: int) -> str:
     return "1" if axis == 0 else re.sub(r"\W", "_", dimension).strip("_").upper() or "N"
 
 
-def _hint(name: str, shape: list[str]) -> str:
-    example = ",".join(d if d.isdigit() else _open(d, axis) for axis, d in enumerate(shape))
-    shape_text = f"({example.replace(',', ', ')},)"
-    return f"say it: --input_shape {name}={example} (Python: input_shapes={{{name!r}: {shape_text}}})"
+def _example(shape: Sequence[int | str]) -> str:
+    return ",".join(_open(d, axis) if isinstance(d, str) else str(d) for axis, d in enumerate(shape))
