@@ -4,8 +4,9 @@ Measured on libQnnHtp: it adds stored integers, their zero point with them, time
 bits of the sum as weights have, 8 or 16. What the zero point has added is taken off and a bias is put on in
 the same units, rounded; a bias beside 8-bit weights is cut towards zero. Filters of many taps along an axis
 have a kernel that drops nothing. Between these are filters for which it takes weights of 16 bits and computes
-something else: the lower byte goes astray. Where a unit of what is left of a sum is less than 2^-16 of a step
-of the output, its shift counts from the start again, and results are 2^32 times as large.
+something else: the lower byte goes astray. So it does with gaps between taps. Where a unit of what is left of
+a sum is less than 2^-16 of a step of the output, its shift counts from the start again, and results are 2^32
+times as large.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from openqnn.ops.fixed16 import HIGHEST, factor, is_wide
 from openqnn.ops.schema import OPS
 
 FEW_TAPS, MANY_TAPS = 8, 64
+APART = 2
 FINEST, AGAIN = 2.0**-16, 2.0**32
 BYTE = 256.0
 PLANE = 4  # axes of weights that go along two axes of the data
@@ -61,7 +63,16 @@ def least_scale(data: float, out: float, bits: int) -> float:
 
 def goes_astray(n: Node) -> bool:
     """Whether HTP computes something else with weights of 16 bits."""
-    return FEW_TAPS < taps(n) < MANY_TAPS
+    return FEW_TAPS < taps(n) < MANY_TAPS or _is_apart(n)
+
+
+def _is_apart(n: Node) -> bool:
+    """Whether taps are too far apart: by two where channels meet, unless there are strides, else by three."""
+    dilation, stride = n.params.get("dilation", 1), n.params.get("stride", 1)
+    farthest, step = (max(v) if isinstance(v, tuple) else v for v in (dilation, stride))
+    if "group" in n.params:
+        return cast(int, farthest) > 1 == step
+    return cast(int, farthest) > APART
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Apply:
             taps = f"{FEW_TAPS + 1} to {MANY_TAPS - 1} taps (over the stride) along an axis"
             message = (
                 f"{len(self.narrow)} weights have 8 bits, not 16: '{self.narrow[0]}': libQnnHtp computes"
-                f" filters of {taps} wrong in 16"
+                f" filters of {taps}, or with gaps between taps, wrong in 16"
             )
             warnings.warn(message, OpenQnnWarning, stacklevel=2)
 

@@ -17,6 +17,7 @@ from openqnn.ops import Builder, infer_outputs
 from openqnn.passes.constants import merge_constants
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
+from openqnn.passes.htp.clipped_sums import keep_clips
 from openqnn.passes.identity import remove_identities
 from openqnn.passes.precision import set_float_width
 
@@ -67,6 +68,7 @@ def prepare_fixed(graph: Graph, width: int, widths: Mapping[str, int] | None = N
         new = rule(node, builder_at(made, node), bits) if rule is not None and alive(node) else None
         if new is not None:
             supplant(made, node.out, new)
+    keep_clips(made)
     merge_constants(made, log)  # a weight that many steps share was turned for each
     _keep_names(graph, made)
     verify(made, infer_outputs, after="prepare_fixed")
