@@ -15,7 +15,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; }
 th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.name { font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; }
 .bad { color: var(--bad); font-weight: 600; }
 svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); stroke-width: 1; }
@@ -37,6 +37,7 @@ document.querySelectorAll('#all th').forEach((th, i) => th.addEventListener('cli
 }));
 """
 HEAD = ("tensor", "op", "type", "SQNR", "alone", "clipped", "range", "seen", "values", "from")
+NUMBERS = ("SQNR", "cosine", "alone", "clipped", "range", "seen")  # columns of them
 
 
 def quant_page(report: QuantReport) -> str:
@@ -63,7 +64,7 @@ def quant_page(report: QuantReport) -> str:
 
 
 def _table(head: Iterable[str], rows: Iterable[str], mark: str = "") -> str:
-    cells = "".join(f"<th>{escape(h)}</th>" for h in head)
+    cells = "".join(f"<th{' class=n' if h in NUMBERS else ''}>{escape(h)}</th>" for h in head)
     return f"<table{mark}><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
