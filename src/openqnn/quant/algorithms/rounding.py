@@ -35,7 +35,7 @@ LEAST_DAMPING, DAMPING = 0.1, 2.0
 FEWEST, MOST = 4, 24  # samples
 MEMORY, LIVE = 512 << 20, 4  # bytes for all samples, and large tensors of each that are alive at once
 NARROW = 8  # bits of data behind which samples must agree on a bias
-BLOCK = 64  # inputs after which the rest of the weights is brought up to date
+BLOCK = 64  # inputs that errors before them are added to at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,26 +153,28 @@ def _real(value: Value, stored: Array) -> Array:
 
 
 def rounded(wanted: Floats, seen: Sums, scales: Floats, largest: int) -> Floats:
-    """Integers whose products with the data stay closest to those of the wanted weights."""
+    """Integers whose products with the data stay closest to those of the wanted weights.
+
+    By the factor of the moments itself: what the errors so far ask of the next weight takes no inverse.
+    """
     inner = wanted.shape[1]
     damping = max(LEAST_DAMPING, DAMPING * inner / seen.rows)
     mean = np.trace(seen.squares, axis1=1, axis2=2)[:, None, None] / inner
     moments = seen.squares + damping * np.maximum(mean, 1e-12 * seen.rows) * np.eye(inner)
     order = np.argsort(-np.diagonal(moments, axis1=1, axis2=2).mean(axis=0), kind="stable")
-    inverse = np.linalg.inv(moments[:, order][:, :, order])
-    spread = np.linalg.cholesky(inverse).transpose(0, 2, 1)  # upper: how an error moves those that follow
-    rest = wanted[:, order]
-    steps = np.broadcast_to(scales, rest.shape)[:, order]
-    found = np.empty_like(rest)
+    last = order[::-1]
+    upper = np.linalg.cholesky(moments[:, last][:, :, last])[:, ::-1, ::-1]
+    pull = upper / np.diagonal(upper, axis1=1, axis2=2)[:, None]  # of an error, on those that follow
+    whole = wanted[:, order]
+    steps = np.broadcast_to(scales, whole.shape)[:, order]
+    found, errors = np.empty_like(whole), np.empty_like(whole)
     for start in range(0, inner, BLOCK):
         end = min(start + BLOCK, inner)
-        errors = np.empty_like(rest[:, start:end])
+        goal = whole[:, start:end] + pull[:, :start, start:end].transpose(0, 2, 1) @ errors[:, :start]
         for i in range(start, end):
-            found[:, i] = np.clip(np.rint(rest[:, i] / steps[:, i]), -largest, largest)
-            error = (rest[:, i] - found[:, i] * steps[:, i]) / spread[:, i, i, None]
-            rest[:, i + 1 : end] -= spread[:, i, i + 1 : end, None] * error[:, None, :]
-            errors[:, i - start] = error
-        rest[:, end:] -= spread[:, start:end, end:].transpose(0, 2, 1) @ errors
+            found[:, i] = np.clip(np.rint(goal[:, i - start] / steps[:, i]), -largest, largest)
+            errors[:, i] = whole[:, i] - found[:, i] * steps[:, i]
+            goal[:, i + 1 - start :] += pull[:, i, i + 1 : end, None] * errors[:, i, None]
     back = np.empty_like(found)
     back[:, order] = found
     return back
