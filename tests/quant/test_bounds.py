@@ -80,3 +80,23 @@ def test_nobody_is_told_to_mend_what_no_reader_sees(beside: int, width: int) -> 
     (found,) = [t for t in report.tensors if t.name == total.name]
     assert found.bits == width and found.clipped == 0.5 and found.own_sqnr < 25
     assert found not in report.worst
+
+
+def test_softmax_tells_apart_what_is_near_the_largest_of_its_row() -> None:
+    graph, b, x, y = gate()
+    scores = b("ElementWiseMultiply", x, b.const(np.array([0.5], np.float32)))
+    total = b("ElementWiseAdd", scores, y)
+    graph.add_output(b("Softmax", total, axis=1))
+    told = lambda node: (-10.0, np.inf) if node.op == "Softmax" else None
+    bounds = Bounds(graph, 8, lambda value: (-2.0, 3.0), told)
+    assert bounds.useful(total) == (-10.0, np.inf)
+    assert bounds.useful(y) == (-13.0, np.inf)
+    assert bounds.useful(x) == (-26.0, np.inf)
+    data = [{"x": np.array([[0, 2, 2, 6]], np.float32), "y": np.array([[-1e9, 0, 1, 0]], np.float32)}]
+    made = quantize(graph, data, backend="cpu", act_bw=8)
+    (found,) = [n for n in made.nodes if n.op == "Softmax"]
+    coded = found.x(0).encoding
+    assert coded is not None
+    low = coded.scale[0] * coded.offset[0]
+    assert -20 < low < 3 - np.log(2 * 256)  # the largest of the row is 3
+    assert made.provenance[found.x(0).name] == CUT

@@ -39,6 +39,7 @@ from openqnn.quant.plan import (
 from openqnn.quant.ranges import choose, choose_all, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.stored import join_stored
+from openqnn.quant.tops import cut_constants, is_masked, told_apart
 
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
@@ -64,7 +65,8 @@ class Apply:
         self.statistics = statistics
         self.provenance: dict[str, str] = {}
         self.ranges: dict[Value, Range] = {}  # chosen for the tensors that decide for their groups
-        self.bounds: Bounds | None = None
+        width = max(self.plan.width.values(), default=8)
+        self.bounds = Bounds(self.graph, width, self._extremes, self._told_apart)
         self.whole: dict[str, str] = {}  # weights that cannot be in blocks, and why
         self.narrow: list[str] = []  # weights of filters that HTP computes wrong in 16 bits
         self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
@@ -74,6 +76,8 @@ class Apply:
         self._choose()
         for group in self.plan.groups:
             self._group(group)
+        for node in self.graph.nodes:
+            cut_constants(node, self.bounds)
         for node in list(self.graph.nodes):
             if self.plan.node_width[node] != FLOAT:
                 self._fixed(node)
@@ -145,10 +149,13 @@ class Apply:
         if group.fixed is not None and group.has_fixed_range:
             low, high = group.fixed
             return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
-        low, high = self._union(group.origins, self.ranges.__getitem__)
+        cut = self._is_cut(group)
+        # A range that was chosen with regard to what does not count says nothing of the rest.
+        low, high = self._union(group.origins, self._extremes if cut else self.ranges.__getitem__)
         if self.recipe.headroom:
             count = sum(self._seen(v).count for v in group.origins)
             low, high = (end * widening(group.width, count) for end in (low, high))
+        if self.recipe.headroom or cut:
             low, high = self._within_reach(group, low, high)
         if group.width == 8:
             high = max(high, *(self._least_top(v) for v in group.origins))
@@ -156,7 +163,7 @@ class Apply:
         if group.multiplied and steps is None:
             low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))
         found = encoding(low, high, group.width, symmetric=group.symmetric, steps=steps)
-        return found, CUT if self.recipe.headroom and self._is_cut(group) else CALIBRATION
+        return found, CUT if cut else CALIBRATION
 
     def _least_top(self, value: Value) -> float:
         node = value.producer
@@ -164,18 +171,21 @@ class Apply:
 
     def _within_reach(self, group: Group, low: float, high: float) -> tuple[float, float]:
         """The part of a range that values can reach, and that a reader can tell from its ends."""
-        if self.bounds is None:
-            self.bounds = Bounds(self.graph, max(self.plan.width.values(), default=8), self._extremes)
         least, most = self._union(group.origins, self.bounds.reach)
         first, last = self._union(group.members, self.bounds.useful)
         return max(low, least, first), min(high, most, last)
 
     def _is_cut(self, group: Group) -> bool:
-        """Whether values were seen that readers do not tell from the ends of the range."""
-        assert self.bounds is not None
+        """Whether values were seen that readers do not tell from the ends of the range.
+
+        Without headroom that counts for masks alone.
+        """
         first, last = self._union(group.members, self.bounds.useful)
         low, high = self._union(group.origins, self._extremes)
-        return low < first or last < high
+        return low < first if is_masked(low) else self.recipe.headroom and (low < first or last < high)
+
+    def _told_apart(self, node: Node) -> Range | None:
+        return told_apart(node, self.plan.node_width[node], self.statistics)
 
     def _union(self, values: Sequence[Value], range_of: Callable[[Value], Range]) -> Range:
         found = [range_of(v) for v in values]
@@ -220,7 +230,10 @@ class Apply:
         if said is not None:
             return activation_type(width), said
         scheme = self.recipe.act
-        low, high = choose(self._seen(value), scheme.method, width, scheme.symmetric, scheme.percentile)
+        seen = self._seen(value)
+        low, high = choose(seen, scheme.method, width, scheme.symmetric, scheme.percentile)
+        if is_masked(seen.low) and seen.low < self.bounds.useful(value)[0]:
+            low, high = self.bounds.useful(value)[0], seen.high
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
 
     def _said(self, value: Value, width: int) -> Encoding | None:

@@ -16,13 +16,26 @@ from openqnn.ops import schema_of
 Range = tuple[float, float]
 EVERYTHING: Range = (-inf, inf)
 ADD, SUBTRACT, MULTIPLY = "ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply"
+DIVIDE, MAXIMUM, MINIMUM = "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum"
+MODERATE = 1e3  # a factor up to that scales
+CHOICES = (MAXIMUM, MINIMUM, "ElementWiseSelect")  # results are values of one or the other input
 
 
 class Bounds:
-    """What the graph says of its values. `seen` tells the range that calibration saw of one."""
+    """What the graph says of its values.
 
-    def __init__(self, graph: Graph, width: int, seen: Callable[[Value], Range]) -> None:
-        self._graph, self._width, self._seen = graph, width, seen
+    `seen` tells the range that calibration saw of one, and `told` of a node what it tells apart, where that
+    depends on data.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        seen: Callable[[Value], Range],
+        told: Callable[[Node], Range | None] = lambda _: None,
+    ) -> None:
+        self._graph, self._width, self._seen, self._told = graph, width, seen, told
         self._reach: dict[Value, Range] = {}
         self._useful: dict[Value, Range] = {}
         for node in graph.nodes:
@@ -31,6 +44,8 @@ class Bounds:
         for node in reversed(graph.nodes):
             for value in node.outputs:
                 self.useful(value)
+        for value in graph.values():  # now, for whoever asks may be about to change the graph
+            self.useful(value)
 
     # -- forwards --------------------------------------------------------------------------------------------
 
@@ -73,12 +88,14 @@ class Bounds:
         return self._useful[value]
 
     def _wanted(self, node: Node, value: Value) -> Range:
-        limits = saturation(node, self._width)
+        limits = saturation(node, self._width) or self._told(node)
         if limits is not None:
             return limits
-        if schema_of(node).hands_on(node):
+        if schema_of(node).hands_on(node) or node.op in CHOICES:
             parts = [self.useful(v) for v in node.outputs]
             return min(p[0] for p in parts), max(p[1] for p in parts)
+        if node.op in (MULTIPLY, DIVIDE):
+            return self._before_scaling(node, value)
         if node.op not in (ADD, SUBTRACT) or node.x(0) is node.x(1):
             return EVERYTHING
         low, high = self.useful(node.out)
@@ -89,6 +106,17 @@ class Bounds:
         if value is node.x(0):
             return low + least, high + most
         return least - high, most - low
+
+    def _before_scaling(self, node: Node, value: Value) -> Range:
+        by = node.x(1) if value is node.x(0) else node.x(0)
+        if by.data is None or by.size != 1 or (node.op == DIVIDE and by is node.x(0)):
+            return EVERYTHING
+        factor = float(by.data.reshape(-1)[0])
+        factor = 1 / factor if node.op == DIVIDE and factor else factor
+        if not 1 / MODERATE <= abs(factor) <= MODERATE:  # what makes a mask of zeros and ones is no scale
+            return EVERYTHING
+        ends = [end / factor for end in self.useful(node.out)]
+        return min(ends), max(ends)
 
 
 def clip_limits(node: Node) -> Range | None:

@@ -14,6 +14,7 @@ from openqnn.quant.calibrate import calibrate
 from openqnn.quant.observers import Statistics, Watch
 from openqnn.quant.plan import Group, Plan, is_real, operands
 from openqnn.quant.recipe import FLOAT, Method, Recipe
+from openqnn.quant.tops import with_tops
 
 Samples = Iterable[Mapping[str, Array]]
 Progress = Callable[[int, "int | None"], None]
@@ -42,7 +43,9 @@ def measure(
                 hint="give calibration data, or encodings for all tensors, or choose float_fallback",
             )
         return Calibrated(graph, {})
-    return Calibrated(graph, calibrate(graph, samples, wanted, threads=threads, progress=progress))
+    probed, tops = with_tops(graph)
+    wanted |= dict.fromkeys(tops, Watch.EXTREMES)
+    return Calibrated(graph, calibrate(probed, samples, wanted, threads=threads, progress=progress))
 
 
 def watched(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Watch]:

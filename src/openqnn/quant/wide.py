@@ -17,7 +17,7 @@ from typing import TypeAlias
 from openqnn.ir import Given, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.fixed_wide import goes_astray
-from openqnn.quant.bounds import ADD, MULTIPLY, SUBTRACT
+from openqnn.quant.bounds import ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT
 from openqnn.quant.plan import carries, is_real, is_weight, operands
 from openqnn.quant.recipe import FLOAT, Recipe
 
@@ -27,8 +27,7 @@ READ = 16  # the same for what it reads, which may have to be converted
 ROOTS = ("ElementWiseSquareRoot", "ElementWiseRsqrt")
 LOGARITHM, POWER = "ElementWiseLog", "ElementWisePower"
 LINEAR = (
-    ADD, SUBTRACT, MULTIPLY, "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum",
-    "ElementWiseNeg", "ReduceMean", "ReduceSum",
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, "ElementWiseNeg", "ReduceMean", "ReduceSum",
 )  # fmt: skip
 
 Test: TypeAlias = Callable[[Node], bool]
