@@ -100,3 +100,10 @@ def test_softmax_tells_apart_what_is_near_the_largest_of_its_row() -> None:
     low = coded.scale[0] * coded.offset[0]
     assert -20 < low < 3 - np.log(2 * 256)  # the largest of the row is 3
     assert made.provenance[found.x(0).name] == CUT
+
+
+def test_a_constant_that_is_joined_to_bounded_values_counts() -> None:
+    graph, b, x, _ = gate()
+    joined = b("Concat", b("Sigmoid", x), b.const(np.array([[5.0]], np.float32)), axis=1)
+    graph.add_output(b("ElementWiseNeg", joined))
+    assert Bounds(graph, 8, lambda value: EVERYTHING).reach(joined) == (0.0, 5.0)

@@ -32,6 +32,7 @@ from openqnn.quant.plan import (
     Group,
     Plan,
     carries,
+    is_lookup,
     is_real,
     is_weight,
     operands,
@@ -151,7 +152,7 @@ class Apply:
             return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
         cut = self._is_cut(group)
         # A range that was chosen with regard to what does not count says nothing of the rest.
-        low, high = self._union(group.origins, self._extremes if cut else self.ranges.__getitem__)
+        low, high = self._union(group.origins, self._extremes if cut else self._chosen)
         if self.recipe.headroom:
             count = sum(self._seen(v).count for v in group.origins)
             low, high = (end * widening(group.width, count) for end in (low, high))
@@ -164,6 +165,11 @@ class Apply:
             low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))
         found = encoding(low, high, group.width, symmetric=group.symmetric, steps=steps)
         return found, CUT if cut else CALIBRATION
+
+    def _chosen(self, value: Value) -> Range:
+        """Of a table all that is in it: data to come looks up what calibration did not."""
+        looked_up = value.producer is not None and is_lookup(value.producer)
+        return self.bounds.reach(value) if looked_up else self.ranges[value]
 
     def _least_top(self, value: Value) -> float:
         node = value.producer
@@ -317,7 +323,8 @@ class Apply:
                 value, parameter_type(given.bitwidth, given.signed), given.encoding, given.source
             )
         if not is_weight(value, operand):
-            found = self._whole(value, width, symmetric=False)
+            out = node.out.encoding if is_lookup(node) else None  # HTP copies integers out of a table
+            found = out or self._whole(value, width, symmetric=False)
             return self._store(value, activation_type(width), found, DATA)
         own = self.recipe.weight_widths.get(node.name) if width == 16 else None
         bits = given.bitwidth if given is not None else own or self.recipe.weight_bw

@@ -64,7 +64,7 @@ class Bounds:
             return 0.0, 1.0
         data = [v for v in node.inputs if v is not None]
         if schema.hands_on(node) and data:
-            parts = [self.reach(v) for v in data if v.data is None]
+            parts = [self.reach(v) for v in data if v.dtype.is_float] or [EVERYTHING]
             return min(p[0] for p in parts), max(p[1] for p in parts)
         if node.op not in (ADD, SUBTRACT, MULTIPLY):
             return EVERYTHING

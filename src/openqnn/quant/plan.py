@@ -65,6 +65,12 @@ def carries(node: Node) -> list[Value]:
     return [v for _, v, o in operands(node) if is_real(v) and not v.is_constant and o.role is Role.ACTIVATION]
 
 
+def is_lookup(node: Node) -> bool:
+    """Whether a node hands on values of constants alone, such as rows of a table by their numbers."""
+    data = [v for _, v, operand in operands(node) if operand.role is Role.ACTIVATION]
+    return schema_of(node).hands_on(node) and bool(data) and all(v.is_constant for v in data)
+
+
 class Plan:
     """The decisions for one graph. `width` has every real tensor that a node makes, and the graph inputs."""
 
