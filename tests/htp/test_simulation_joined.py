@@ -9,7 +9,7 @@ from openqnn.ir import Array, DType, Encoding, Graph, Value
 from openqnn.ops import Builder
 from openqnn.runtime.cpu import CpuExecutable
 from tests.htp.fixed import spread
-from tests.htp.test_simulation_fused import byte, differing, fixed
+from tests.htp.test_simulation_fused import byte, convolution, differing, fixed, image
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
@@ -80,6 +80,20 @@ def test_layer_norms(count: int, step: float, scale: float, out: float) -> None:
     gamma, result = Encoding.per_tensor(scale, -85, 8), Encoding.per_tensor(out, -100, 8)
     graph, y, feed = normed(count, step, gamma, result)
     assert differing(graph, y, feeds=[feed]) <= 0.002 * y.size
+
+
+def test_layer_norms_behind_a_convolution() -> None:
+    """There the channels come first in the simulation, and the integers are those of the library, too."""
+    graph, b, x = image((1, 8, 8, 48))
+    made = convolution(b, x, byte(-6, 6), 96)
+    rng = np.random.default_rng(5)
+    operands = (
+        constant("gamma", DType.UFIXED_8, byte(0.3, 2), rng.integers(0, 256, 96)),
+        constant("beta", DType.SFIXED_32, Encoding.per_tensor(1e-4, 0, 32), rng.integers(-5000, 5000, 96)),
+    )
+    rows = fixed(b("Reshape", made, shape=(1, 64, 96)), byte(-6, 6))
+    y = fixed(b("LayerNorm", rows, *operands, axes=(2,), epsilon=1e-5), byte(-4, 4))
+    assert differing(graph, y) <= 0.002 * y.size
 
 
 def test_beta_is_rounded_for_itself() -> None:

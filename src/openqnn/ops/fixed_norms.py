@@ -19,11 +19,11 @@ FACTOR = 65536.0  # and the factor of what is left, by the step of gamma, to suc
 def layer_norm(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Both the scaled data and beta are rounded to steps of the output, and then added."""
     data, over = n.x(0), n.ints("axes")
-    trailing = sorted(over) == list(range(data.rank - len(over), data.rank))
-    if not trailing or not is_byte(data) or not is_byte(n.out) or not _is_known(n, b, x):
+    in_order = list(over) == sorted(over)
+    if not in_order or not is_byte(data) or not is_byte(n.out) or not _is_known(n, b, x):
         return None
-    shape, axes = data.shape[-len(over) :], b.ints(*over)
-    count = float(np.prod(shape))
+    shape = [d if i in over else 1 for i, d in enumerate(data.shape)]  # of gamma: axes may have been moved
+    count, axes = float(np.prod(shape)), b.ints(*over)
     stored = centred(b, x[0], data)
     total = b.op("ReduceSum", stored, axes)
     mean = b.op("Floor", b.op("Div", b.op("Mul", total, _real(b, MEAN)), _real(b, count)))
@@ -31,12 +31,12 @@ def layer_norm(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
     spread = b.op("ReduceMean", b.op("Mul", left, left), axes)
     least = n.float("epsilon") / scale_of(data) ** 2
     deviation = b.op("Sqrt", b.op("Add", spread, _real(b, least)))
-    gamma = b.constants[x[1]].astype(np.float64) + offset_of(n.x(1))
+    gamma = (b.constants[x[1]].astype(np.float64) + offset_of(n.x(1))).reshape(shape)
     unit = FACTOR * scale_of(n.x(1)) / scale_of(n.out)
     factor = b.op("Floor", b.op("Div", _real(b, unit), deviation))
     scaled = b.op("Mul", b.op("Mul", left, _real(b, gamma / FACTOR)), factor)
     whole = b.op("Floor", b.op("Add", scaled, _real(b, 0.5)))
-    return rounded(b, b.op("Add", whole, _real(b, _beta(n, b, x))) if x[2] else whole, n.out)
+    return rounded(b, b.op("Add", whole, _real(b, _beta(n, b, x).reshape(shape))) if x[2] else whole, n.out)
 
 
 def _is_known(n: Node, b: Body, x: Sequence[str]) -> bool:
