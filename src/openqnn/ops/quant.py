@@ -10,6 +10,7 @@ from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Encoding, Node, Value
 from openqnn.ops.body import Body
 from openqnn.ops.fixed16_narrow import narrowed
+from openqnn.ops.fixed_change import changed
 from openqnn.ops.schema import FREE, Lower, Moves, flag, op, result, tensor
 from openqnn.ops.shapes import same
 
@@ -126,7 +127,7 @@ class Convert:
     dynamic_input_data = flag(False)
     dynamic_output_data = flag(False)
     infer = same
-    lower: Lower = lambda n, b, x: narrowed(n, b, x) or _convert_onnx(n, b, x)
+    lower: Lower = lambda n, b, x: narrowed(n, b, x) or changed(n, b, x) or _convert_onnx(n, b, x)
     moves = Moves.ELEMENTWISE
     can_move = _whole_tensor
     on_stored = True

@@ -15,6 +15,7 @@ from openqnn.ir import Shape as Dims  # the op below has the name
 from openqnn.ops.body import Body
 from openqnn.ops.conv import onnx_pads
 from openqnn.ops.elementwise import as_onnx
+from openqnn.ops.fixed_change import joined
 from openqnn.ops.same import always, when
 from openqnn.ops.schema import (
     ABSENT,
@@ -156,6 +157,7 @@ class Concat:
     axis = axis()
     infer = _concat_shape
     lower: Lower = lambda n, b, x: b.op("Concat", *x[: len(n.inputs)], axis=n.int("axis"))
+    fixed = joined
     moves = Moves.AXES
     same_as = when(lambda n: len(n.inputs) == 1)
     keeps_values = True

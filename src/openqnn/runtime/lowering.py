@@ -19,6 +19,7 @@ from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import OpSchema, schema_of
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import copies
+from openqnn.ops.fixed_change import is_direct, is_joined, sources
 from openqnn.ops.layout import (
     Moved,
     Perm,
@@ -65,6 +66,7 @@ class Lowering:
         self.types: dict[str, tuple[np.dtype[np.generic], Shape]] = {}
         self.twins: dict[tuple[Value, Encoding | None], Value] = {}
         self.wanted: dict[Value, list[Encoding]] = {}
+        self.joined: dict[Value, list[Encoding]] = {}
         self.followed: set[Value] = set()  # by HTP's own arithmetic
         self.shown: set[Value] = set()  # outputs of the graph
         self._inputs: dict[str, Value] = {}
@@ -86,8 +88,19 @@ class Lowering:
         for node in graph.nodes:
             if copies(node) and node.x(0).encoding != node.out.encoding:
                 self.wanted.setdefault(node.x(0), []).append(cast(Encoding, node.out.encoding))
+        for node in reversed(graph.nodes):
+            self._look_ahead(node)
         for node in graph.nodes:
             self._node(node)
+
+    def _look_ahead(self, node: Node) -> None:
+        """Notes the encodings in which what is joined with others is computed in the first place."""
+        own = [node.out.encoding] if is_joined(node) and node.out.encoding is not None else []
+        for value in sources(node):
+            for wanted in (*own, *self.joined.get(node.out, ())):
+                known = self.joined.setdefault(value, [])
+                if is_direct(value, wanted) and wanted not in known:
+                    known.append(wanted)
 
     def lowered(self, outputs: dict[str, str]) -> Lowered:
         """What these ONNX names depend on, and nothing that nobody reads: what a sum is rounded to where an
@@ -184,11 +197,14 @@ class Lowering:
             self._before_reshape(node, schema)
         elif schema.lower is not None:
             twin = self.twins.get((node.x(0), node.out.encoding)) if copies(node) else None
-            self._emit(node if twin is None else _with(node, [twin], node.outputs), schema)
+            inputs = self._twins(node, node.out.encoding) if twin is None else [twin]
+            self._emit(_with(node, inputs, node.outputs), schema)
         elif schema.compute is not None:
             self._numpy(node, schema)
         else:
             raise BackendError(f"{node.where}: the built-in backend does not run this op: {schema.why_not}")
+        if len(node.outputs) == 1 and schema.lower is not None:
+            self._as_joined(node)
 
     def _is_behind_reshape(self, node: Node) -> bool:
         """Whether HTP takes an activation into a layer: the Reshape between is none to its four axes.
@@ -242,7 +258,7 @@ class Lowering:
         if outputs is not None:
             real = False
             # A function like Sigmoid has one encoding, whatever those are into which it is copied.
-            if not schema.clips and schema.output_range is None:
+            if not schema.clips and not schema.keeps_values and schema.output_range is None:
                 self.followed.add(node.out)
         else:
             names = self._operands(node, schema, perm, real)
@@ -255,6 +271,20 @@ class Lowering:
                 self.body.sums[name] = replace(self.body.sums[name], shared=True)
         if node.out in self.wanted:
             self._as_wanted(node, schema)
+
+    def _as_joined(self, node: Node) -> None:
+        """The result in the encodings of what it is joined to."""
+        for wanted in self.joined.get(node.out, ()):
+            inputs, schema = self._twins(node, wanted), schema_of(node)
+            if schema.fixed is None and schema.hands_on(node) and inputs == node.inputs:
+                continue  # moved from what there is in its own encoding only
+            self.twins[node.out, wanted] = Value(node.out.name, node.out.dtype, node.out.shape, wanted)
+            self._emit(_with(node, inputs, [self.twins[node.out, wanted]]), schema)
+
+    def _twins(self, node: Node, wanted: Encoding | None) -> list[Value | None]:
+        """The inputs of a node, those that are there in the encoding of its output in that."""
+        found = sources(node)
+        return [self.twins.get((v, wanted), v) if v is not None and v in found else v for v in node.inputs]
 
     def _as_wanted(self, node: Node, schema: OpSchema) -> None:
         """The result in other encodings, too, for ops that copy it into them.

@@ -1,0 +1,70 @@
+"""How HTP takes an 8-bit tensor to another encoding, alone or to join others, as measured on libQnnHtp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from openqnn.ir import Array, DType, Encoding, Node, Value
+from openqnn.ops.body import Body
+from openqnn.ops.fixed import Compute, offset_of, scale_of, short, single
+from openqnn.ops.fixed_tables import BYTES, LAST, by_line
+from openqnn.ops.layout import is_reshape, permutation_of
+from openqnn.ops.schema import OPS
+
+MORE = 2.0**-8  # what comes on the half for rounding where a step is less than half a step of the output
+
+
+def changed(n: Node, b: Body, x: Sequence[str]) -> str | None:
+    """Stored integers in the encoding of the output; None if that is not what is asked for."""
+    return _changed(b, x[0], n.x(0), n.out)
+
+
+def joined(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Several tensors in the encoding of what they become."""
+    found = [_changed(b, name, n.x(i), n.out) for i, name in enumerate(x[: len(n.inputs)])]
+    return None if None in found else compute([name for name in found if name is not None])
+
+
+def is_joined(n: Node) -> bool:
+    return OPS[n.op].fixed is joined
+
+
+def sources(n: Node) -> list[Value]:
+    """What HTP may compute in the encoding of the output in the first place: what is joined or moved here."""
+    moves = is_reshape(n) or permutation_of(n) is not None
+    return [v for v in n.inputs if v is not None] if moves or is_joined(n) else []
+
+
+def is_direct(value: Value, wanted: Encoding) -> bool:
+    """Whether HTP computes a tensor in an encoding that others want it in, and not in its own before.
+
+    Where zero is the first step, it might be what clips.
+    """
+    if not _is_byte(value) or value.encoding == wanted or wanted.bitwidth != value.dtype.bits:
+        return False
+    return value.producer is not None and offset_of(value) != 0
+
+
+def _changed(b: Body, x: str, data: Value, out: Value) -> str | None:
+    if not _is_byte(data) or not _is_byte(out):
+        return None
+    if data.encoding == out.encoding:
+        return x
+    found = table(float(single(scale_of(data)) / single(scale_of(out))), offset_of(data), offset_of(out))
+    return by_line(b, x, found) or b.op("Gather", b.const(found.astype(np.uint8)), b.cast(x, np.int32))
+
+
+def table(ratio: float, zero: int, out: int) -> Array:
+    """Results by stored integer, for the offsets of the input and of the output.
+
+    Behind layers and pools, that is; elementwise results of graph inputs have a larger half.
+    """
+    half = 0.5 + (MORE if ratio < 0.5 else 0.0)
+    real = short(np.asarray(ratio)) * (np.arange(BYTES) + zero) + half - out
+    return np.clip(np.floor(real), 0, LAST).astype(np.int64)
+
+
+def _is_byte(value: Value) -> bool:
+    return value.dtype is DType.UFIXED_8 and value.encoding is not None and len(value.encoding.scale) == 1
