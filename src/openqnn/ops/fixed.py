@@ -130,7 +130,9 @@ def product(
         return _sum(n, b, x, w, compute, cut)
 
     unit = (data * single(w.scale)).astype(np.float64)
-    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, n.out.shape[-1], folded=_is_folded(n))
+    dilated, depthwise = _is_dilated(n), "stride" in n.params and "group" not in n.params
+    kinds = {"folded": _is_folded(n) or dilated, "bare": dilated, "zero_first": depthwise}
+    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, n.out.shape[-1], **kinds)
     stored = _stored(b, found, factor, n.out)
     if fuses:
         b.sums[stored] = found
@@ -142,6 +144,12 @@ def _is_folded(n: Node) -> bool:
     shape, taps = n.x(0).shape, n.x(1).shape[:-2]
     row = len(shape) == len(taps) + 2 == 4 and shape[1] == 1 and not shape[2] % ROW and shape[2] > ROW
     return row and max(taps) == 1
+
+
+def _is_dilated(n: Node) -> bool:
+    """Whether there are gaps between the taps of filters."""
+    gaps = n.params.get("dilation", 1)
+    return any(gap != 1 for gap in (gaps if isinstance(gaps, tuple) else (gaps,)))
 
 
 def _sum(
@@ -380,22 +388,3 @@ def averaged(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None
     total = b.op("Round", b.op("Mul", mean, b.const(count, np.float32)))
     factor = short(ratio.astype(np.float64))
     return floored(b, total, factor, np.asarray(0.5 - offset_of(n.out)), n.out, 0)
-
-
-def copied(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Nearest neighbours in another encoding: HTP copies the integers.
-
-    What a sum or a product made of them it computes in that encoding in the first place, and `x` is that.
-    Others it leaves as they are, which then stand for other numbers.
-    """
-    return compute(x) if copies(n) else None
-
-
-def is_copy(n: Node) -> bool:
-    """Whether HTP copies stored integers, at the latest where others join them."""
-    return OPS[n.op].fixed is copied and OPS[n.op].hands_on(n)
-
-
-def copies(n: Node) -> bool:
-    """Whether HTP copies the integers of 8-bit data, whatever the encoding of the copy is."""
-    return is_copy(n) and is_byte(n.out) and n.x(0).dtype is n.out.dtype

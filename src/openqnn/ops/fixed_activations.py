@@ -48,8 +48,8 @@ def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     if found is None or not is_byte(out):
         return None
     steps, (below, above) = _steps(found, out), _room(out)
-    if not below and n.x(0).encoding == out.encoding:
-        return None  # it is there already
+    if (not below and n.x(0).encoding == out.encoding) or (below and found.zero_first):
+        return None  # it is there already, or gets stored integers
     cut, factor = cut_and_factor(steps)
     shift = -np.log2(cut)
     if below and not found.folded:
@@ -64,7 +64,7 @@ def clipped(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """The factor grows with the cut sum, from nothing to that of the sum itself."""
     found, out = b.sums.get(x[0]), n.out
-    if found is None or found.shared or not is_byte(out):
+    if found is None or found.shared or found.bare or not is_byte(out):
         return None
     steps = _steps(found, out)
     shift = _shift(steps, steps, _room(out)[1])
@@ -91,7 +91,7 @@ def hard_swish(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
 def prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Two factors, each with its own cut: one for what is positive and one for what is not."""
     found, out, alpha = b.sums.get(x[0]), n.out, _per_channel(n, b, x)
-    if found is None or found.shared or not is_byte(out) or alpha is None:
+    if found is None or found.shared or found.bare or not is_byte(out) or alpha is None:
         return None
     steps, (below, above) = _steps(found, out), _room(out)
     found = _anew(found, _shift(steps, steps, above))

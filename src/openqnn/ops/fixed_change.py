@@ -8,7 +8,7 @@ import numpy as np
 
 from openqnn.ir import Array, DType, Encoding, Node, Value
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, offset_of, scale_of, short, single
+from openqnn.ops.fixed import Compute, is_byte, offset_of, scale_of, short, single
 from openqnn.ops.fixed_tables import BYTES, LAST, by_line
 from openqnn.ops.layout import is_reshape, permutation_of
 from openqnn.ops.schema import OPS
@@ -64,6 +64,41 @@ def table(ratio: float, zero: int, out: int) -> Array:
     half = 0.5 + (MORE if ratio < 0.5 else 0.0)
     real = short(np.asarray(ratio)) * (np.arange(BYTES) + zero) + half - out
     return np.clip(np.floor(real), 0, LAST).astype(np.int64)
+
+
+def resized(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Nearest neighbours in another encoding: HTP copies the integers. Others it takes means of.
+
+    What a sum or a product made of the former it computes in that encoding in the first place, and `x` is
+    that. Others it leaves as they are, which then stand for other numbers.
+    """
+    if OPS[n.op].hands_on(n):
+        return compute(x) if copies(n) else None
+    return between(n, b, x, compute) if is_between(n) else None
+
+
+def between(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """Means of neighbours: rounded to steps of the input, and halves up, before they change the encoding."""
+    if not _is_byte(n.x(0)) or not _is_byte(n.out):
+        return None
+    middle = b.op("Add", compute([b.cast(x[0], np.float32)]), b.const(0.5, np.float32))
+    return _changed(b, b.cast(b.op("Floor", middle), np.uint8), n.x(0), n.out)
+
+
+def is_between(n: Node) -> bool:
+    """Whether results are means of neighbours, and so within the range of the input."""
+    rule = OPS[n.op].fixed
+    return rule is between or (rule is resized and n.params.get("interpolation_mode") == "LINEAR")
+
+
+def is_copy(n: Node) -> bool:
+    """Whether HTP copies stored integers, at the latest where others join them."""
+    return OPS[n.op].fixed is resized and OPS[n.op].hands_on(n)
+
+
+def copies(n: Node) -> bool:
+    """Whether HTP copies the integers of 8-bit data, whatever the encoding of the copy is."""
+    return is_copy(n) and is_byte(n.out) and n.x(0).dtype is n.out.dtype
 
 
 def _is_byte(value: Value) -> bool:

@@ -12,7 +12,8 @@ from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
 from openqnn.ops import fixed16_grids, fixed16_regions
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import copied
+from openqnn.ops.fixed_change import between
+from openqnn.ops.fixed_change import resized as resized_fixed
 from openqnn.ops.gather import wide
 from openqnn.ops.schema import INDEX, enum, f32, flag, i32, op, result, tensor, u32
 from openqnn.ops.shapes import declared, window
@@ -101,7 +102,7 @@ class Resize:
     cubic_coeff = replace(f32(default=-0.75), when=("interpolation_mode", "CUBIC"))
     infer = resized
     lower = resize
-    fixed = copied
+    fixed = resized_fixed
     keeps_when = "interpolation_mode", "NEAREST"
 
 
@@ -116,6 +117,7 @@ class ResizeBilinear:
     antialias = flag(False)
     infer = resized_one_way
     lower = resize_bilinear
+    fixed = between
 
 
 @op

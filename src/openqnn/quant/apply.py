@@ -12,8 +12,8 @@ import numpy as np
 from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
-from openqnn.ops.fixed import is_copy
 from openqnn.ops.fixed16 import HIGHEST
+from openqnn.ops.fixed_change import is_copy
 from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.blocks import block_encoding, why_no_blocks

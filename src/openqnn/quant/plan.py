@@ -1,8 +1,8 @@
 """What becomes of every tensor: which nodes compute in fixed point, how wide, and what shares a range.
 
 A node computes wholly in fixed point or wholly in floats. The width of a tensor is that of the node that
-makes it. Tensors share one encoding where an op only moves values about, and where a clipping op is the only
-reader of its source: HTP then needs no second rounding.
+makes it. Tensors share one encoding where an op only moves values about or takes means of neighbours, and
+where a clipping op is the only reader of its source: HTP then needs no second rounding.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from openqnn.errors import UsageError
 from openqnn.ir import DType, Given, Graph, Node, Value
 from openqnn.ops import schema_of
+from openqnn.ops.fixed_change import is_between
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.bounds import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
@@ -69,6 +70,16 @@ def is_lookup(node: Node) -> bool:
     """Whether a node hands on values of constants alone, such as rows of a table by their numbers."""
     data = [v for _, v, operand in operands(node) if operand.role is Role.ACTIVATION]
     return schema_of(node).hands_on(node) and bool(data) and all(v.is_constant for v in data)
+
+
+def encloses(node: Node) -> list[Value]:
+    """The inputs that all results of a node lie between: those that it hands on, or takes means of.
+
+    HTP rounds means of neighbours in the encoding of the input first; only a clip behind them needs another.
+    """
+    clipped = any(schema_of(user).clips for user in node.out.users)
+    means = is_between(node) and is_real(node.x(0)) and not node.x(0).is_constant and not clipped
+    return [node.x(0)] if means else carries(node)
 
 
 class Plan:
@@ -162,7 +173,7 @@ class Plan:
             if width != FLOAT:
                 self._group[value] = Group([value], width, given=self._encoding_of(value))
         for node in self.graph.nodes:
-            for value in carries(node):
+            for value in encloses(node):
                 if self._shares(value, node):
                     self._union(value, node.out if len(node.outputs) == 1 else None, node)
             if schema_of(node).clips and self._only_reader(node.x(0), node):
@@ -182,7 +193,7 @@ class Plan:
 
         So do those that are clipped, unless all are to the same ends: HTP clips to the ends of an encoding.
         """
-        joined = carries(node)
+        joined = encloses(node)
         if len(joined) == 1:
             return True
         limits = [_limits(v) for v in joined]
@@ -192,7 +203,7 @@ class Plan:
         while current is not None:
             if not self._only_reader(current, node):
                 return False
-            above = carries(current.producer) if current.producer is not None else []
+            above = encloses(current.producer) if current.producer is not None else []
             current = above[0] if len(above) == 1 else None
         return True
 
@@ -211,7 +222,8 @@ class Plan:
     def _describe(self, group: Group) -> None:
         for value in group.members:
             node = value.producer
-            if node is not None and carries(node) and all(self._group.get(v) is group for v in carries(node)):
+            within = encloses(node) if node is not None else []
+            if within and all(self._group.get(v) is group for v in within):
                 continue
             if self._is_clipped(value, group):
                 continue
@@ -275,8 +287,8 @@ def _limits(value: Value) -> tuple[float, float] | None:
     node = value.producer
     if node is None:
         return None
-    moved = carries(node)
-    return _limits(moved[0]) if len(moved) == 1 else clip_limits(node)
+    within = encloses(node)
+    return _limits(within[0]) if len(within) == 1 else clip_limits(node)
 
 
 def _is_second(value: Value) -> bool:

@@ -18,8 +18,7 @@ from openqnn.errors import BackendError
 from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import OpSchema, schema_of
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import copies
-from openqnn.ops.fixed_change import is_direct, is_joined, sources
+from openqnn.ops.fixed_change import copies, is_direct, is_joined, sources
 from openqnn.ops.layout import (
     Moved,
     Perm,
