@@ -230,6 +230,8 @@ class RmsNorm:
     axes = axes()
     infer = _axes_shape
     lower = _rms_norm_onnx
+    fixed = fixed_norms.rms_norm
+    lacking = fixed_norms.LACKING
     moves = Moves.AXES
     can_move = _keeps_order
 
@@ -251,6 +253,7 @@ class L2Norm:
     epsilon = f32(default=1e-12)
     infer = same
     lower = _l2_norm_onnx
+    fixed = fixed_norms.l2_norm
     moves = Moves.AXES
 
 

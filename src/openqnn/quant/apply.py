@@ -398,6 +398,7 @@ class Apply:
         given = self.plan.given.get(value.name)
         if given is not None and given.encoding is not None:
             return self._store(value, _bias_type(given), given.encoding, given.source)
+        value = self._made_good(node, value)
         assert value.data is not None
         x, w = node.x(0).encoding, node.x(1).encoding if node.has(1) else None
         # With a scale for each channel of the weights, HTP takes no bias of 8 bits.
@@ -410,6 +411,14 @@ class Apply:
         scales = np.maximum(scales, need)
         found = Encoding(tuple(scales.tolist()), (0,) * len(scales), 32, axis, symmetric=True)
         return self._store(value, DType.SFIXED_32, found, PRODUCT)
+
+    def _made_good(self, node: Node, value: Value) -> Value:
+        """The bias, with what HTP cuts off of 8-bit results on average."""
+        lacking, out = schema_of(node).lacking, node.out.encoding
+        if not lacking or out is None or out.bitwidth != 8 or value.data is None:
+            return value
+        data = value.data + np.asarray(lacking * out.scale[0], value.data.dtype)
+        return Value(self.graph.unique(value.name), value.dtype, value.shape, None, data)
 
     def _store(self, value: Value, dtype: DType, found: Encoding, source: str) -> Value:
         """The constant in stored integers; nodes that need it in the same form share it."""
