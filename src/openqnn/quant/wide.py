@@ -5,7 +5,8 @@ classifier, are a fraction of a percent of a network's work, and what they lose 
 square of a number of 8 bits has 16: between a square and the root of it, and before a logarithm, 8 bits leave
 nothing of small numbers. And 16 leave nothing of a spectrum in decibels, where the quietest tone counts as
 much as the loudest: from the filters of it to the logarithm numbers are floating, and the filters have 16.
-An output that joins scores with boxes leaves nothing of the scores where it has steps of a pixel.
+Of an angle of many turns 8 bits leave nothing of a part of one, which its sine is of. An output
+that joins scores with boxes leaves nothing of the scores where it has steps of a pixel.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SMALL = 256  # times as large as what a small node makes is the largest tensor
 READ = 16  # the same for what it reads, which may have to be converted
 ROOTS = ("ElementWiseSquareRoot", "ElementWiseRsqrt")
 LOGARITHM, POWER = "ElementWiseLog", "ElementWisePower"
+WAVES = ("ElementWiseSin", "ElementWiseCos")
 LINEAR = (
     ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, "ElementWiseNeg", "ReduceMean", "ReduceSum",
 )  # fmt: skip
@@ -49,6 +51,7 @@ class Wide:
 
 SMALL_NODE = Wide(WIDTH, "16 bits: small")
 SQUARE = Wide(WIDTH, "16 bits: squares, roots and logarithms")
+ANGLE = Wide(WIDTH, "16 bits: angles")
 MIXED = Wide(WIDTH, "16 bits: an output that joins small and large values")
 DECIBELS = Wide(FLOAT, "floating point: a spectrum before its logarithm")
 FILTER = Wide(WIDTH, "16 bits: filters of a spectrum", weights=WIDTH)
@@ -60,7 +63,10 @@ def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict
         return {}
     found = _spectra(graph, recipe.wide_weights or recipe.weight_bw == WIDTH)
     if recipe.act_bw < WIDTH:
-        rules = (MIXED, _mixed(graph)), (SQUARE, _squares(graph)), (SMALL_NODE, _small(graph))
+        rules = (
+            (MIXED, _mixed(graph)), (ANGLE, _angles(graph)), (SQUARE, _squares(graph)),
+            (SMALL_NODE, _small(graph)),
+        )  # fmt: skip
         found = {node: wide for wide, nodes in rules for node in nodes} | found
     return {
         node.name: wide
@@ -128,6 +134,12 @@ def _squares(graph: Graph) -> Iterable[Node]:
             if node.op == LOGARITHM or any(_is_square(n) for n in before):
                 found |= dict.fromkeys(n for n in (node, *before) if _computes(n))
     return found
+
+
+def _angles(graph: Graph) -> Iterable[Node]:
+    """Sines and cosines, with the sums and products with constants that their angles are."""
+    waves = [n for n in graph.nodes if n.op in WAVES]
+    return [n for n in (*waves, *_before(waves, _is_between, _is_square)) if _computes(n)]
 
 
 def _spectra(graph: Graph, wide_weights: bool) -> dict[Node, Wide]:
