@@ -20,7 +20,7 @@ from openqnn.quant.blocks import block_encoding, why_no_blocks
 from openqnn.quant.bounds import EVERYTHING, Bounds, Range, clip_limits
 from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
 from openqnn.quant.fused import least_top
-from openqnn.quant.headroom import widening
+from openqnn.quant.headroom import widened
 from openqnn.quant.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
@@ -155,7 +155,7 @@ class Apply:
         low, high = self._union(group.origins, self._extremes if cut else self._chosen)
         if self.recipe.headroom:
             count = sum(self._seen(v).count for v in group.origins)
-            low, high = (end * widening(group.width, count) for end in (low, high))
+            low, high = widened(low, high, group.width, count)
         if self.recipe.headroom or cut:
             low, high = self._within_reach(group, low, high)
         if group.width == 8:

@@ -12,6 +12,7 @@ from math import log, sqrt
 ENOUGH = 1e5  # numbers whose extremes are taken as they are
 MOST = 1.25  # the widest an 8-bit range becomes
 WIDE = 2.0  # what 16-bit ranges are widened by
+FEW = 2000  # numbers that say nothing yet of an end that is near zero
 
 
 def widening(width: int, count: int) -> float:
@@ -19,3 +20,12 @@ def widening(width: int, count: int) -> float:
     if width == 16:
         return WIDE
     return min(max(sqrt(log(ENOUGH) / log(max(count, 2))), 1.0), MOST)
+
+
+def widened(low: float, high: float, width: int, count: int) -> tuple[float, float]:
+    """A range with room for more: the same on both sides of zero for few numbers of 16 bits."""
+    by = widening(width, count)
+    if width == 16 and count < FEW and low < 0 < high:
+        room = (by - 1) * max(-low, high)
+        return low - room, high + room
+    return low * by, high * by
