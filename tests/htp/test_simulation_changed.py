@@ -139,3 +139,15 @@ def test_activations_behind_filters_with_gaps(depthwise: bool, gaps: str, act: s
     else:
         z = fixed(b("Relu", y), AROUND if act == "Relu" else step(0.0307, 0))
     assert differing(graph, z) <= (0.05 * z.size if act == "Prelu" and gaps != "no gaps" else 0)
+
+
+@pytest.mark.parametrize("zero", [0, -61])
+def test_channels_times_a_number_each(zero: int) -> None:
+    """As by filters of one tap: rounded at once, one in a hundred differs."""
+    graph, rng = Graph("channels"), np.random.default_rng(0)
+    x = tensor(graph, "x", SHAPE, step(0.0224, -84))
+    gamma = Value("g", DType.UFIXED_8, (32,), step(0.0117, zero), rng.integers(0, 256, 32).astype(np.uint8))
+    beta = Value("b", DType.SFIXED_32, (32,), Encoding.per_tensor(1e-4, 0, 32))
+    beta.data = rng.integers(-8000, 8000, 32).astype(np.int32)
+    y = fixed(Builder(graph)("Batchnorm", x, gamma, beta), step(0.025, -79))
+    assert differing(graph, y) <= 0.004 * y.size

@@ -72,6 +72,8 @@ def weights_of(n: Node, stored: Array) -> Weights:
     if axis is None and operand.channel_axis is not None:
         axis = operand.channel_axis % data.ndim - bool(n.params.get("transpose_in1"))
         axis = order.index(axis) if order else axis
+    elif data.ndim == 1:
+        axis = 0
     # HTP multiplies by signed weights around zero: channels with one that is none are rounded to such.
     others = tuple(i for i in range(data.ndim) if i != axis)
     wider = np.maximum(data.min(others) / -SIGNED_8[0], data.max(others) / SIGNED_8[1]).clip(1)
@@ -113,9 +115,11 @@ def _unit(bias: Value, unit: Array) -> Array:
 
 
 def product(
-    n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int, fuses: bool = True
+    n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int, fuses: bool = True, channels: int = 0
 ) -> str | None:
     """A sum of products of 8-bit data and constant weights; `channel` is the output's axis of channels.
+
+    There are as many of these as the last axis is long, unless `channels` are given.
 
     Where it `fuses`, an activation behind it gets the sum.
     """
@@ -126,13 +130,15 @@ def product(
     steps = steps_of(data, single(w.scale), step)
     cut, factor = cut_and_factor(steps.astype(np.float64))
 
+    many = channels or n.out.shape[-1]
+
     def cut_by(cut: Array) -> tuple[str, Array | None]:
-        return _sum(n, b, x, w, compute, cut)
+        return _sum(n, b, x, w, compute, cut, many)
 
     unit = (data * single(w.scale)).astype(np.float64)
     dilated, depthwise = _is_dilated(n), "stride" in n.params and "group" not in n.params
     kinds = {"folded": _is_folded(n) or dilated, "bare": dilated, "zero_first": depthwise}
-    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, n.out.shape[-1], **kinds)
+    found = Sum(cut_by, unit, steps, step, cut, *cut_by(cut), channel, many, **kinds)
     stored = _stored(b, found, factor, n.out)
     if fuses:
         b.sums[stored] = found
@@ -153,7 +159,7 @@ def _is_dilated(n: Node) -> bool:
 
 
 def _sum(
-    n: Node, b: Body, x: Sequence[str], w: Weights, compute: Compute, cut: Array
+    n: Node, b: Body, x: Sequence[str], w: Weights, compute: Compute, cut: Array, channels: int
 ) -> tuple[str, Array | None]:
     """The sum in units of 1 / cut, less as much as makes rounding cut it down, where float32 holds that."""
     bias = np.zeros(cut.shape)
@@ -162,7 +168,7 @@ def _sum(
     less = lack(cut)
     exact = (bias - less).astype(np.float32) == bias - less
     if np.all(exact & ((cut >= FINEST) | (_largest(n, w, bias / cut) < MOST))):
-        return compute(_integers(n, b, x, w, cut, np.broadcast_to(bias - less, n.out.shape[-1:]))), less
+        return compute(_integers(n, b, x, w, cut, np.broadcast_to(bias - less, (channels,)))), less
     return compute(_integers(n, b, x, w, cut, bias if len(x) > 2 and x[2] else None)), None
 
 

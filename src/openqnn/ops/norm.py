@@ -11,6 +11,7 @@ from openqnn.ir import Array, Node, Shape
 from openqnn.ops import fixed16, fixed16_channels, fixed_norms
 from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
+from openqnn.ops.fixed import Compute, product
 from openqnn.ops.fixed16_logs import log_softmax
 from openqnn.ops.schema import (
     ABSENT,
@@ -75,6 +76,14 @@ def _batchnorm_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     return b.op("BatchNormalization", x[0], x[1], x[2], zeros, _ones(n, b, (shape[1],)), epsilon=0.0)
 
 
+def _batchnorm_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """In 8 bits it is a layer with one filter of one tap for each channel."""
+    axis = last_axis(n)
+    if axis in (1, n.x(0).rank - 1) and n.x(0).dtype.bits == fixed16_channels.BYTE:
+        return product(n, b, x, compute, axis, fuses=False, channels=n.x(1).size)
+    return fixed16_channels.batchnorm(n, b, x, compute)
+
+
 @op
 class Batchnorm:
     """x * scale + bias per channel: statistics are folded into the two."""
@@ -85,7 +94,7 @@ class Batchnorm:
     out0 = result()
     infer = channel_shape
     lower = _batchnorm_onnx
-    fixed = fixed16_channels.batchnorm
+    fixed = _batchnorm_fixed
     moves = Moves.AXES
     on_last = True
 
