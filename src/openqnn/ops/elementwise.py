@@ -13,6 +13,7 @@ from openqnn.ops import (
     fixed16,
     fixed16_angles,
     fixed16_arcsine,
+    fixed16_logs,
     fixed16_pairs,
     fixed16_quotients,
     fixed16_roots,
@@ -108,7 +109,7 @@ Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=a
 Cos = unary("ElementWiseCos", "Cos", "Cosine.", fixed=by_table(fixed16_angles.cos))
 Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(fixed16.exp))
 Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
-Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
+Log = unary("ElementWiseLog", "Log", "Natural logarithm.", fixed=by_table(fixed16_logs.logarithm))
 Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice)
 Not = unary("ElementWiseNot", "Not", "Logical negation.", same_as=twice)
 Round = unary("ElementWiseRound", "Round", "Nearest integer, halves to even.", same_as=again)

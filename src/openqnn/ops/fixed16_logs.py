@@ -1,4 +1,4 @@
-"""How HTP computes LogSoftmax of a 16-bit tensor, as measured on libQnnHtp."""
+"""How HTP computes logarithms and LogSoftmax of a 16-bit tensor, as measured on libQnnHtp."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from openqnn.ir import Node
+from openqnn.ir import Array, Node
 from openqnn.ops.body import Body
-from openqnn.ops.fixed import Compute, rounded, scale_of
+from openqnn.ops.fixed import Compute, rounded, scale_of, short, single
 from openqnn.ops.fixed16 import STORED, is_wide, powers_by_one
 
+ONE = 1 << 15
 BITS = 16  # of a scale, the rest of which is cut off
 HALF = 2.0**-16  # the logarithm has 15 bits behind the point: what is cut off on average
+
+
+def logarithm(n: Node, x: Array) -> Array:
+    """Of numbers that are cut to 15 bits behind the point; what is nothing then is half the least."""
+    parts = np.floor(x * short(single(scale_of(n.x(0))).astype(np.float64)) * ONE)
+    return np.rint(np.log(np.maximum(parts, 0.5) / ONE) / scale_of(n.out)).astype(np.int64)
 
 
 def log_softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
