@@ -160,3 +160,34 @@ def test_small_layers_of_16_bits_add_every_bit(inner: int) -> None:
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(x.encoding.scale[0] * 0.01 * 256, -32768, 16)
     stored = rng.integers(0, 1 << 16, x.shape).astype(np.uint16)
     assert not differing(graph, y, feeds=[{"x": stored}])
+
+
+def affine(b: Builder, x: Value, factors: tuple[int, ...], addends: tuple[int, ...]) -> Value:
+    rng = np.random.default_rng(11)
+    factor = constant("factor", DType.UFIXED_8, byte(0, 1.85), rng.integers(30, 256, factors))
+    addend = constant("addend", DType.UFIXED_8, byte(-0.5, 0.6), rng.integers(0, 256, addends))
+    product = fixed(b("ElementWiseMultiply", x, factor), byte(-5.4, 5.2))
+    return fixed(b("ElementWiseAdd", product, addend), byte(-5.3, 5.3))
+
+
+@pytest.mark.parametrize("behind_a_convolution", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 48), (1,)], ids=str)
+def test_data_times_a_constant_plus_one_are_rounded_once(
+    shape: tuple[int, ...], behind_a_convolution: bool
+) -> None:
+    graph, b, x = image((1, 8, 8, 48))
+    data = convolution(b, x, byte(-4, 4)) if behind_a_convolution else x
+    y = affine(b, data, shape, shape)
+    assert differing(graph, y) <= 0.03 * y.size
+
+
+@pytest.mark.parametrize(
+    ("factors", "addends"),
+    [((1, 1, 1, 48), (1,)), ((1, 1, 1, 48), (1, 8, 8, 48)), ((1, 8, 8, 1), (1, 8, 8, 1))],
+    ids=str,
+)
+def test_others_than_one_for_each_channel_are_rounded_twice(
+    factors: tuple[int, ...], addends: tuple[int, ...]
+) -> None:
+    graph, b, x = image((1, 8, 8, 48))
+    assert not differing(graph, affine(b, x, factors, addends))

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from openqnn.ir import Array
+from openqnn.ir import Array, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Body:
         self.gates: dict[
             str, tuple[str, str, str]
         ] = {}  # of bytes, by their sigmoid: both as real numbers, too
+        self.scaled: dict[str, tuple[str, Value, Array]] = {}  # bytes, by what a constant times them gave
         self.tables: dict[str, tuple[str, Array]] = {}  # bytes, by the name of what a table made of them
         self._count = 0
         self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}

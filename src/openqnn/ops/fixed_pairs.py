@@ -27,6 +27,7 @@ from openqnn.ops.fixed import (
     single,
 )
 from openqnn.ops.fixed_tables import BYTES, by_line, by_sum
+from openqnn.ops.shapes import along
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
 CONSTANT = 256  # what is added to it is a multiple of that
@@ -42,6 +43,9 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
         return None
+    line = _line(n, b, x) if sign > 0 else None
+    if line is not None:
+        return line
     *scales, step = (single(scale_of(v)) for v in values)
     bits = FACTORS - int(np.floor(np.log2(sum(scales) / step)))
     ratios = [float(scale / step) for scale in scales]
@@ -67,7 +71,46 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     return b.op("QuantizeLinear", real, b.const(1.0, np.float32), b.const(0, n.out.dtype.numpy))
 
 
+def _line(n: Node, b: Body, x: Sequence[str]) -> str | None:
+    """Data times a constant, and then plus one, are rounded once."""
+    for i in (0, 1):
+        known = b.scaled.get(x[i])
+        if known is None or x[1 - i] not in b.constants:
+            continue
+        name, data, factor = known
+        addend = _number(b, x[1 - i], n.x(1 - i))
+        if not _are_alike(n, factor, addend):
+            return None
+        product = b.op("Mul", dequantized(b, name, data), b.const(factor, np.float32))
+        moved = b.op("Add", product, b.const(addend, np.float32))
+        return rounded(b, moved, n.out, scale_of(n.out))
+    return None
+
+
+def _are_alike(n: Node, factor: Array, addend: Array) -> bool:
+    """Whether both are single numbers, or one for each channel: otherwise HTP rounds the product, too."""
+    if factor.size == addend.size == 1:
+        return True
+    # Data that was moved has its channels second.
+    place = n.out.rank - 1 if any(v is not None and v.data is not None for v in n.inputs) else 1
+    wanted = along(n.out.shape, place)
+    return all((1,) * (n.out.rank - a.ndim) + a.shape == wanted for a in (factor, addend))
+
+
+def _number(b: Body, name: str, value: Value) -> Array:
+    return (b.constants[name].astype(np.float64) + offset_of(value)) * scale_of(value)
+
+
 def times(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The product of two 8-bit tensors, which is kept in mind where one is a constant."""
+    made = _times_as_one(n, b, x)
+    for i in (0, 1):
+        if made is not None and x[1 - i] in b.constants and x[i] not in b.constants:
+            b.scaled[made] = x[i], n.x(i), _number(b, x[1 - i], n.x(1 - i))
+    return made
+
+
+def _times_as_one(n: Node, b: Body, x: Sequence[str]) -> str | None:
     """The product of two 8-bit tensors: a factor of 15 bits, then rounded down.
 
     The constant that it adds for the half is off by what is lost where it takes the factor times the middle
