@@ -91,6 +91,11 @@ def is_between(n: Node) -> bool:
     return rule is between or (rule is resized and n.params.get("interpolation_mode") == "LINEAR")
 
 
+def overshoots(n: Node) -> bool:
+    """Whether neighbours count by the cube of their distance: in 16 bits HTP gives other numbers."""
+    return OPS[n.op].fixed is resized and n.params.get("interpolation_mode") == "CUBIC"
+
+
 def is_copy(n: Node) -> bool:
     """Whether HTP copies stored integers, at the latest where others join them."""
     return OPS[n.op].fixed is resized and OPS[n.op].hands_on(n)

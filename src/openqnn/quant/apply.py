@@ -71,6 +71,7 @@ class Apply:
         self.whole: dict[str, str] = {}  # weights that cannot be in blocks, and why
         self.narrow: list[str] = []  # weights of filters that HTP computes wrong in 16 bits
         self.converted: dict[tuple[Value, DType, Encoding | None], Value] = {}
+        self.before: dict[Value, Value] = {}  # what was converted
         self.stored: dict[tuple[Value, DType, Encoding | None], Value] = {}
 
     def run(self) -> Applied:
@@ -237,7 +238,10 @@ class Apply:
             return activation_type(width), said
         scheme = self.recipe.act
         seen = self._seen(value)
-        low, high = choose(seen, scheme.method, width, scheme.symmetric, scheme.percentile)
+        method = scheme.method if seen.histogram is not None else Method.MIN_MAX
+        low, high = choose(seen, method, width, scheme.symmetric, scheme.percentile)
+        if self.recipe.headroom and width == 16:
+            low, high = widened(low, high, width, seen.count)
         if is_masked(seen.low) and seen.low < self.bounds.useful(value)[0]:
             low, high = self.bounds.useful(value)[0], seen.high
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
@@ -251,15 +255,22 @@ class Apply:
         return next((e for e in found if e is not None and e.bitwidth == width), None)
 
     def _seen(self, value: Value) -> Statistics:
-        """What is known of a tensor; one that was not looked at is a moved or a clipped other one."""
+        """What is known of a tensor; one that was not looked at is a moved or a clipped other one, or has the
+        range of a function."""
+        value = self.before.get(value, value)
         if value.name in self.statistics:
             return self.statistics[value.name]
+        group = self.plan.group(value)
+        if group is not None and group.fixed is not None and group.has_fixed_range:
+            return Statistics(*group.fixed, count=value.size)
         node = value.producer
         sources = carries(node) if node is not None else []
         found = [self._seen(v) for v in sources or _clipped(value)[:1]]
         if not found:
             raise UsageError(f"nothing is known of the range of '{value.name}'", hint="give calibration data")
-        return max(found, key=lambda s: s.high - s.low)
+        low, high = min(s.low for s in found), max(s.high for s in found)
+        whole = (s for s in found if (s.low, s.high) == (low, high))
+        return next(whole, Statistics(low, high, count=value.size))
 
     def _widened(self, value: Value, found: Encoding, width: int) -> Encoding:
         """The same range in steps of another width."""
@@ -277,7 +288,7 @@ class Apply:
             both = value.dtype.is_fixed and dtype.is_fixed
             made = (b.convert if both else b.quantize if dtype.is_fixed else b.dequantize)(value, dtype)
             made.encoding = found
-            self.converted[key] = made
+            self.converted[key], self.before[made] = made, value
             if found is not None:
                 said = self.plan.given.get(value.name)
                 source = CALIBRATION if said is None or said.encoding is None else said.source

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from openqnn.errors import UsageError
 from openqnn.ir import DType, Given, Graph, Node, Value
 from openqnn.ops import schema_of
-from openqnn.ops.fixed_change import is_between
+from openqnn.ops.fixed_change import is_between, overshoots
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.bounds import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
 
 OVERRIDE, CALIBRATION, FIXED, SHARED = "override", "calibration", "fixed range", "shared"
+WIDE = 16
 CUT = "calibration, as far as readers tell values apart"
 DATA, PRODUCT = "data", "input scale * weight scale"
 
@@ -129,7 +130,8 @@ class Plan:
         if node.name in self.recipe.widths:
             return self.recipe.widths[node.name]
         outs = [self.given[v.name].bitwidth for v in self._results(node) if v.name in self.given]
-        return outs[0] if outs else self.recipe.act_bw
+        width = outs[0] if outs else self.recipe.act_bw
+        return FLOAT if width == WIDE and overshoots(node) else width
 
     def _stored_width(self, node: Node) -> int:
         """The model's own integers, made real: with an encoding for what comes out they stay integers."""

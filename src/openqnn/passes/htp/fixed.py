@@ -18,6 +18,7 @@ from openqnn.passes.constants import merge_constants
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.htp.clipped_sums import keep_clips
+from openqnn.passes.htp.rules import again
 from openqnn.passes.identity import remove_identities
 from openqnn.passes.precision import set_float_width
 
@@ -50,6 +51,21 @@ def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
     return b.clip(moved, 0.0, 1.0)
 
 
+def without_groups(node: Node, b: Builder) -> Value | None:
+    """Groups of a transposed convolution have fewer channels than there are scales for: the weights of all
+    become one matrix, with zeros for what does not meet."""
+    group, weight = node.params.get("group", 1), node.inputs[1] if node.has(1) else None
+    if group == 1 or "output_padding" not in node.params or weight is None or weight.data is None:
+        return None
+    blocks = np.split(weight.data, node.int("group"), axis=-2)
+    many, size = len(blocks), weight.shape[-1]
+    rows = [
+        np.pad(w, [(0, 0)] * (w.ndim - 1) + [(i * size, (many - 1 - i) * size)]) for i, w in enumerate(blocks)
+    ]
+    whole = b.graph.constant(weight.name, np.concatenate(rows, axis=-2), weight.dtype)
+    return again(b, node, node.x(0), whole, *node.inputs[2:], shape=node.out.shape, group=1)
+
+
 RULES: Final[dict[str, FixedRule]] = {"MatMul": matrix_layer, "ElementWiseNeuron": hard_sigmoid}
 
 
@@ -65,7 +81,8 @@ def prepare_fixed(graph: Graph, width: int, widths: Mapping[str, int] | None = N
     for node in list(made.nodes):
         rule = RULES.get(node.op)
         bits = own.get(node.name, width)
-        new = rule(node, builder_at(made, node), bits) if rule is not None and alive(node) else None
+        b = builder_at(made, node)
+        new = (rule(node, b, bits) if rule is not None else without_groups(node, b)) if alive(node) else None
         if new is not None:
             supplant(made, node.out, new)
     keep_clips(made)
