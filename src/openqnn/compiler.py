@@ -32,7 +32,7 @@ from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
-from openqnn.qnn.remote import describe_context, run_context
+from openqnn.qnn.remote import CompiledNet, describe_context, run_context
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
@@ -359,31 +359,31 @@ def compile_graphs(
 
 
 class GraphExecutable:
-    """A graph on one of Qualcomm's libraries, in a child process: a bad graph cannot take the caller down."""
+    """A graph on one of Qualcomm's libraries, compiled once, in a child process: a bad graph cannot take the
+    caller down."""
 
     def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
         from openqnn.passes.htp import legalise_htp
 
-        self._library = find_library(library)
-        self._graph = legalise_htp(graph) if "Htp" in self._library.name else graph
+        path = find_library(library)
+        self._graph = legalise_htp(graph) if "Htp" in path.name else graph
         self._net = lower(self._graph)
-        self._worker = Worker()
-        self._timeout = timeout
-        self._soc = None if soc is None else find_soc(soc).model
+        device = None if soc is None else DeviceOptions(find_soc(soc).model)
+        self._compiled = CompiledNet(self._net, path, device=device, timeout=timeout)
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         given: dict[str, Array] = {}
         for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
             array = arrays[value.name].reshape(self._net.tensors[name].dims)
             given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array, native=True)
-        results = self._worker.run(self._net, given, self._library, soc=self._soc, timeout=self._timeout)
+        results = self._compiled.run(given)
         return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
 
     def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
         return map(self.run, samples)
 
     def close(self) -> None:
-        self._worker.close()
+        self._compiled.close()
 
 
 class ContextExecutable:

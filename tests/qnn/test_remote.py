@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,7 @@ def test_a_context_stays_loaded_while_its_file_stays(
         ]
 
     remote.build_context([unary("Relu", (2, 3))], path, "cpu", worker=worker)
-    try:
+    with closing_kept():
         for _ in range(3):
             np.testing.assert_array_equal(run(), np.maximum(X, 0))
         assert len(loads) == 1
@@ -80,6 +82,47 @@ def test_a_context_stays_loaded_while_its_file_stays(
         np.testing.assert_array_equal(run(), -X)
         np.testing.assert_array_equal(run(), -X)
         assert len(loads) == 3
+
+
+@each_version("htp")
+def test_a_graph_is_compiled_once_for_many_runs(folder: Path) -> None:
+    steps: list[str] = []
+
+    class Heard(Reporter):
+        def step(self, text: str) -> None:
+            steps.append(text.partition(" ")[0])
+
+    library = str(folder / "libQnnHtp.so")
+    with closing_kept():
+        assert tasks.run_kept(Heard(), [{"x": X}], library) is None
+        tasks.run_net(Heard(), unary("Relu", (2, 3)), [{"x": X}], library, keep=True)
+        for sign in (1, -1):
+            ran = tasks.run_kept(Heard(), [{"x": sign * X}], library)
+            assert ran is not None
+            np.testing.assert_allclose(ran.outputs[0]["y"], np.maximum(sign * X, 0), atol=1e-3)
+    assert (steps.count("finalize"), steps.count("execute")) == (1, 3)
+
+
+@needs_cpu
+def test_a_compiled_graph_outlives_its_process() -> None:
+    net = remote.CompiledNet(unary("Relu", (2, 3)), "cpu")
+    try:
+        for _ in range(2):
+            np.testing.assert_array_equal(net.run({"x": X})["y"], np.maximum(X, 0))
+        with pytest.raises(InputError, match="needs an array"):
+            net.run({})
+        child = net._worker.pid
+        assert child is not None
+        os.kill(child, signal.SIGKILL)
+        np.testing.assert_array_equal(net.run({"x": -X})["y"], np.maximum(-X, 0))
+    finally:
+        net.close()
+
+
+@contextmanager
+def closing_kept() -> Iterator[None]:
+    try:
+        yield
     finally:
         tasks._kept.context(None)
 

@@ -21,6 +21,40 @@ from openqnn.qnn.system import ContextInfo
 from openqnn.qnn.tasks import Ran
 
 
+class CompiledNet:
+    """A graph that a worker of its own compiles for the first run, and keeps for those that follow."""
+
+    def __init__(
+        self,
+        net: Net,
+        library: Name,
+        *,
+        device: DeviceOptions | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        self._net, self._library, self._device, self._timeout = net, library, device, timeout
+        self._worker = Worker()
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        given = [dict(inputs)]
+        return (self._again(given) or self._first(given)).outputs[0]
+
+    def _first(self, inputs: list[dict[str, Array]]) -> Ran:
+        return self._worker.call(
+            "run_net", self._library, self._timeout,
+            net=self._net, inputs=inputs, device=self._device, keep=True,
+        )  # fmt: skip
+
+    def _again(self, inputs: list[dict[str, Array]]) -> Ran | None:
+        """None without a child that has the graph; one that died is replaced by one that keeps nothing."""
+        if self._worker.pid is None:
+            return None
+        return self._worker.call("run_kept", self._library, self._timeout, inputs=inputs)
+
+    def close(self) -> None:
+        self._worker.close()
+
+
 def profile_net(
     net: Net,
     inputs: Sequence[Mapping[str, Array]],

@@ -14,7 +14,7 @@ from openqnn.errors import BackendError, InputError, ModelError
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.dlc import read_dlc, write_dlc
-from openqnn.qnn.graph import Composer
+from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.model_library import read_model_library
@@ -61,19 +61,42 @@ def run_net(
     repeat: int = 0,
     options: GraphOptions | None = None,
     level: Level | None = None,
+    keep: bool = False,
 ) -> Ran:
-    """Compose, finalize and execute; `repeat` above zero measures as many further inferences."""
-    with _backend(reporter, library, device) as backend, Context(backend) as context:
+    """Compose, finalize and execute; `repeat` above zero measures as many further inferences.
+
+    With `keep` the graph stays compiled, for `run_kept`.
+    """
+    with ExitStack() as unless_kept:
+        backend = unless_kept.enter_context(_backend(reporter, library, device))
+        context = unless_kept.enter_context(Context(backend))
         graph = context.compose(net, validate=validate, options=options)
-        if level is None:
-            graph.finalize()
-            outputs = [graph.execute(each) for each in inputs]
-            seconds = graph.bind(inputs[0]).run_many(repeat) if repeat else 0.0
-            return Ran(outputs, seconds)
-        with Profile(backend, level) as compiling, Profile(backend, level) as running:
-            graph.finalize(compiling.handle)
-            outputs = [graph.execute(each, running.handle) for each in inputs]
-            return Ran(outputs, 0.0, compiling.events(), running.events())
+        if level is not None:
+            return _profiled(backend, graph, inputs, level)
+        graph.finalize()
+        ran = _ran(graph, inputs, repeat)
+        if keep:
+            _kept.hold(library, context, unless_kept.pop_all())
+        return ran
+
+
+def run_kept(reporter: Reporter, inputs: Sequence[Mapping[str, Array]], library: str) -> Ran | None:
+    """Execute the graph that `run_net` kept; None where this process has none."""
+    del reporter  # the one of the task that compiled the graph is still told
+    context = _kept.context(library)
+    return context and _ran(next(iter(context.graphs.values())), inputs)
+
+
+def _ran(graph: Graph, inputs: Sequence[Mapping[str, Array]], repeat: int = 0) -> Ran:
+    outputs = [graph.execute(each) for each in inputs]
+    return Ran(outputs, graph.bind(inputs[0]).run_many(repeat) if repeat else 0.0)
+
+
+def _profiled(backend: Backend, graph: Graph, inputs: Sequence[Mapping[str, Array]], level: Level) -> Ran:
+    with Profile(backend, level) as compiling, Profile(backend, level) as running:
+        graph.finalize(compiling.handle)
+        outputs = [graph.execute(each, running.handle) for each in inputs]
+        return Ran(outputs, 0.0, compiling.events(), running.events())
 
 
 def build_context(
@@ -124,9 +147,7 @@ def run_context(
         context = _kept.context(key) if keep else None
         if context is None:
             context = unless_kept.enter_context(_loaded(reporter, path, library, system, device))
-        chosen = context.graphs[_choose(context, graph)]
-        outputs = [chosen.execute(each) for each in inputs]
-        ran = Ran(outputs, chosen.bind(inputs[0]).run_many(repeat) if repeat else 0.0)
+        ran = _ran(context.graphs[_choose(context, graph)], inputs, repeat)
         if keep:
             _kept.hold(key, context, unless_kept.pop_all())
     return ran
