@@ -42,13 +42,13 @@ def is_direct(value: Value, wanted: Encoding) -> bool:
 
     Where zero is the first step, it might be what clips.
     """
-    if not _is_byte(value) or value.encoding == wanted or wanted.bitwidth != value.dtype.bits:
+    if not is_plain_byte(value) or value.encoding == wanted or wanted.bitwidth != value.dtype.bits:
         return False
     return value.producer is not None and offset_of(value) != 0
 
 
 def _changed(b: Body, x: str, data: Value, out: Value) -> str | None:
-    if not _is_byte(data) or not _is_byte(out):
+    if not is_plain_byte(data) or not is_plain_byte(out):
         return None
     if data.encoding == out.encoding:
         return x
@@ -79,7 +79,7 @@ def resized(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 
 def between(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """Means of neighbours: rounded to steps of the input, and halves up, before they change the encoding."""
-    if not _is_byte(n.x(0)) or not _is_byte(n.out):
+    if not is_plain_byte(n.x(0)) or not is_plain_byte(n.out):
         return None
     middle = b.op("Add", compute([b.cast(x[0], np.float32)]), b.const(0.5, np.float32))
     return _changed(b, b.cast(b.op("Floor", middle), np.uint8), n.x(0), n.out)
@@ -106,5 +106,5 @@ def copies(n: Node) -> bool:
     return is_copy(n) and is_byte(n.out) and n.x(0).dtype is n.out.dtype
 
 
-def _is_byte(value: Value) -> bool:
+def is_plain_byte(value: Value) -> bool:
     return value.dtype is DType.UFIXED_8 and value.encoding is not None and len(value.encoding.scale) == 1

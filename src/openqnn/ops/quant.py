@@ -11,6 +11,7 @@ from openqnn.ir import Array, DType, Encoding, Node, Value
 from openqnn.ops.body import Body
 from openqnn.ops.fixed16_narrow import narrowed
 from openqnn.ops.fixed_change import changed
+from openqnn.ops.fixed_half import rounded, widened
 from openqnn.ops.schema import FREE, Lower, Moves, flag, op, result, tensor
 from openqnn.ops.shapes import same
 
@@ -77,6 +78,9 @@ def _convert_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     source, target = n.x(0), n.out
     if source.dtype is target.dtype and source.encoding == target.encoding:
         return b.op("Identity", x[0])
+    half = widened(b, x[0], source, target) or rounded(b, x[0], source, target)
+    if half is not None:
+        return half
     real = dequantize(n, b, x[0], source) if source.dtype.is_fixed else _as_float32(b, x[0], source.dtype)
     if target.dtype.is_fixed:
         return quantize(n, b, real, target)
