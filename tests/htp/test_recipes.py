@@ -22,6 +22,8 @@ ALGORITHMS = ((), ("cle",), ("bias_correction",), ("smoothquant",), ("cle", "ada
 NEAR = 1.0  # dB between what was said and what comes out
 LEAST, MOST = 3.0, 40.0  # dB: below a result is none, and above it is a matter of single steps
 FEW, MANY = 6, 60
+SAMPLES = 6
+ENOUGH = 50  # numbers: where an output has fewer, one step of one of them is a dB, and outputs count together
 
 
 def recipe(chance: random.Random, graph: Graph) -> dict[str, Any]:
@@ -63,12 +65,17 @@ def test_any_recipe_is_what_it_is_said_to_be(seed: int) -> None:
     graph, data = converted(model), data_set(model)
     fixed = openqnn.quantize(graph, data.calibration[:4], **recipe(chance, graph))
     with openqnn.Session(graph) as real, openqnn.Session(fixed) as ours:
-        want, said = ([session.run(x) for x in data.evaluation[:3]] for session in (real, ours))
+        want, said = ([session.run(x) for x in data.evaluation[:SAMPLES]] for session in (real, ours))
     with openqnn.Session(fixed, backend="htp") as htp:
-        found = [htp.run(x) for x in data.evaluation[:3]]
-    for name in want[0]:
-        together = [
-            np.concatenate([outputs[name].ravel() for outputs in all_]) for all_ in (want, said, found)
-        ]
-        predicted, measured = (np.clip(sqnr(together[0], x), LEAST, MOST) for x in together[1:])
-        assert abs(predicted - measured) <= NEAR, name
+        found = [htp.run(x) for x in data.evaluation[:SAMPLES]]
+    apart = {name: difference(*([s[name] for s in side] for side in (want, said, found))) for name in want[0]}
+    few = [name for name in want[0] if sum(s[name].size for s in want) < ENOUGH]
+    assert all(abs(apart[name]) <= NEAR for name in apart if name not in few), apart
+    assert not few or abs(np.mean([apart[name] for name in few])) <= NEAR, apart
+
+
+def difference(want: list[Array], said: list[Array], found: list[Array]) -> float:
+    """dB that the simulation is above what came out."""
+    real, *both = (np.concatenate([x.ravel() for x in side]) for side in (want, said, found))
+    predicted, measured = (np.clip(sqnr(real, side), LEAST, MOST) for side in both)
+    return float(predicted - measured)
