@@ -96,8 +96,9 @@ def test_wrong_libraries(mnist: Prepared) -> None:
     header = bytearray(64)
     header[:20] = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00"  # a library for aarch64
     foreign.write_bytes(header + bytes(4096))
-    assert_refused(mnist.run("--dlc_path", mnist.dlc, backend=str(foreign), to="bad"), "cannot be loaded")
-    assert_refused(mnist.run("--model", foreign, to="bad"), "libforeign.so", "x86_64-linux-clang")
+    machine = "cannot be loaded: it is for aarch64, and this machine is "
+    assert_refused(mnist.run("--dlc_path", mnist.dlc, backend=str(foreign), to="bad"), machine)
+    assert_refused(mnist.run("--model", foreign, to="bad"), machine, "-t x86_64-linux-clang")
 
 
 @needs_htp

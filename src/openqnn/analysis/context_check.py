@@ -9,10 +9,10 @@ from os import PathLike
 from pathlib import Path
 
 from openqnn.analysis.context_summary import backend_name, read_context
-from openqnn.analysis.load_errors import explain_load
 from openqnn.errors import BackendError, LibraryError, OpenQnnError
 from openqnn.qnn import abi
 from openqnn.qnn.library import find_library
+from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.probe import Probe, probe_library
 from openqnn.qnn.remote import run_context

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from openqnn.analysis.load_errors import explain_load, glibc
 from openqnn.emit.toolchain import find_compiler
 from openqnn.errors import LibraryError, OpenQnnError
 from openqnn.qnn.library import find_library
+from openqnn.qnn.load_errors import explain_load, glibc
 from openqnn.qnn.probe import Probe, probe_library
 
 OK, MISSING, BROKEN = "ok", "missing", "broken"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from openqnn.analysis.load_errors import explain_load
 from openqnn.cli.vendor_tools import required, say
 from openqnn.errors import OpenQnnError, UsageError
 from openqnn.formats.files import replacing
@@ -19,6 +18,7 @@ from openqnn.options.platform import ValidatorOptions
 from openqnn.qnn import abi
 from openqnn.qnn.isolated import run_isolated
 from openqnn.qnn.library import find_library
+from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.net import Net, NetNode, NetTensor, TensorKind
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.soc import soc_of_arch

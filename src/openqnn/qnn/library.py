@@ -13,6 +13,7 @@ from pathlib import Path
 
 from openqnn.errors import LibraryError
 from openqnn.qnn.capture import captured_output
+from openqnn.qnn.load_errors import CUT_OFF, explain_load, is_cut_off
 
 WHEEL = "onnxruntime-qnn==2.3.0"
 
@@ -73,13 +74,15 @@ def any_loaded() -> bool:
 
 def _open(path: Path) -> ctypes.CDLL:
     try:
+        if is_cut_off(path):
+            raise OSError(CUT_OFF)
         with captured_output(deque()):
             # Other threads go on meanwhile, which ctypes' own loading would not let them do.
             _dlopen(os.fsencode(path), os.RTLD_NOW)
             return ctypes.CDLL(str(path))
     except OSError as error:
-        hint = "the library needs Linux of this machine's architecture with glibc 2.35 or later"
-        raise LibraryError(f"{path} cannot be loaded: {error}", hint=hint) from error
+        reason, hint = explain_load(str(path), str(error))
+        raise LibraryError(f"{path} cannot be loaded: {reason}", hint=hint) from error
 
 
 def _given_path(path: Path) -> Path:

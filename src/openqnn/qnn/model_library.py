@@ -120,7 +120,7 @@ def _load(path: str | PathLike[str]) -> Library:
     try:
         return load_library(Path(path).absolute())
     except LibraryError as error:
-        hint = "a model library must be built for this machine (x86_64-linux-clang)"
+        hint = "build it for this machine: qnn-model-lib-generator -t x86_64-linux-clang"
         raise ModelError(error.message, hint=hint) from error
 
 

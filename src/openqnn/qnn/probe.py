@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 
+from openqnn.qnn.load_errors import CUT_OFF, is_cut_off
+
 TIMEOUT = 60.0
 
 
@@ -61,6 +63,8 @@ def probe_library(path: str | PathLike[str], timeout: float = TIMEOUT) -> Probe:
 def _ask(path: str) -> Probe:
     # The library's dependencies are found the way the loader finds them, so nothing is loaded before it.
     try:
+        if is_cut_off(Path(path)):
+            return Probe(path, error=CUT_OFF)
         handle = ctypes.CDLL(path)
     except OSError as error:
         return Probe(path, error=str(error))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import platform
 import re
+import struct
 from pathlib import Path
 
 _MACHINES = {3: "32-bit x86", 40: "32-bit Arm", 62: "x86_64", 164: "Hexagon", 183: "aarch64"}
 _ELF = b"\x7fELF"
+_HEADER = struct.Struct("<4sB27xQ14xHH")  # magic, class, and the table of segments: offset, entry size, count
+_SEGMENT = struct.Struct("<8xQ16xQ")  # offset and size in the file
+_64_BITS = 2
+CUT_OFF = "file too short"
+"""The loader's own words for a file that ends too early."""
 _PATTERNS: tuple[tuple[str, str, str], ...] = (
     (
         r"version `GLIBC_([\d.]+)' not found",
@@ -49,6 +55,23 @@ def explain_load(path: str, error: str) -> tuple[str, str]:
         if found:
             return reason.format(*found.groups(), glibc=glibc()), advice.format(*found.groups())
     return error, "see what `ldd` says about the file"
+
+
+def is_cut_off(path: Path) -> bool:
+    """Whether segments end behind the file: the loader maps them all the same, and dies of a bus error."""
+    with path.open("rb") as file:
+        head = file.read(_HEADER.size)
+        if len(head) < _HEADER.size:
+            return False  # the loader says so itself
+        magic, kind, offset, size, count = _HEADER.unpack(head)
+        if magic != _ELF or kind != _64_BITS:
+            return False
+        file.seek(offset)
+        table = file.read(size * count)
+    if len(table) < size * count or size < _SEGMENT.size:
+        return True
+    ends = (sum(_SEGMENT.unpack_from(table, i * size)) for i in range(count))
+    return max(ends, default=0) > path.stat().st_size
 
 
 def glibc() -> str:

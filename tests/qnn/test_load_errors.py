@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.analysis.load_errors import explain_load, glibc
+from openqnn.errors import LibraryError
+from openqnn.qnn.library import load_library
+from openqnn.qnn.load_errors import explain_load, glibc
 from openqnn.qnn.probe import probe_library
 
 needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
@@ -76,6 +78,18 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
 def test_a_damaged_library(tmp_path: Path) -> None:
     (tmp_path / "libQnnCpu.so").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(11) + b"\x3e\x00")
     assert said(tmp_path / "libQnnCpu.so")[0] == "the file is damaged or cut off"
+
+
+@needs_compiler
+def test_a_library_that_is_cut_off(tmp_path: Path) -> None:
+    """Long enough for the loader to map it, which then dies where the file ends."""
+    whole = built(tmp_path, "libdata", "char data[1 << 20] = {1}; int f(void) { return data[5]; }")
+    cut = tmp_path / "libcut.so"
+    cut.write_bytes(whole.read_bytes()[: 1 << 16])
+    assert said(cut)[0] == "the file is damaged or cut off"
+    with pytest.raises(LibraryError, match=r"libcut\.so cannot be loaded: the file is damaged or cut off"):
+        load_library(cut)
+    load_library(whole)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
