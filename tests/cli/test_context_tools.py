@@ -99,6 +99,23 @@ def test_json_has_the_keys_in_their_order(mnist: Prepared) -> None:
     assert text.startswith('{\n    "header": {\n        "artifact_type": "CONTEXT_BINARY_INFO"')
 
 
+UTILITY = "import sys; from openqnn.cli.legacy import run_tool; sys.exit(run_tool(sys.argv[1], sys.argv[2:]))"
+
+
+def test_json_has_nothing_that_the_library_left_unset(mnist: Prepared) -> None:
+    """Memory that is not zero shows it: two fields are not written by older libraries."""
+    assert_done(generate(mnist, "--binary_file", "c", "--soc", "SM8650"))
+    target = mnist.folder / "c.json"
+    flags = ("--context_binary", mnist.folder / "ctx/c.bin", "--json_file", target)
+    subprocess.run(
+        [sys.executable, "-c", UTILITY, "qnn-context-binary-utility", *map(str, flags)],
+        env=environment() | {"MALLOC_PERTURB_": "85"}, check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert json.loads(target.read_text()) == described(mnist, "c")
+    graph = described(mnist, "c")["info"]["graphs"][0]["info"]
+    assert (graph["startOpIndex"], graph["endOpIndex"]) == (0, 0)
+
+
 def test_several_graphs_in_one_context(mnist: Prepared, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = prepare("mtcnn_onet", tmp_path / "other", lines=1)

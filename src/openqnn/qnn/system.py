@@ -20,6 +20,8 @@ from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.unmarshal import read_tensor, text
 
 _SMALLEST = 16
+# Libraries before this one (1.11, of QNN 2.47) leave the range of ops as they found the memory.
+_OP_RANGES = (1, 15, 0)
 _BLOB_V1 = struct.Struct("<I4xQ2II4xQ")
 _BLOB_V2 = struct.Struct("<I4x8Q")
 
@@ -127,7 +129,7 @@ def context_info(
     with _context(api) as handle:
         info = c.POINTER(sys_abi.BinaryInfo)()
         _describe(api, handle, memory, info)
-        return _context_info(info[0])
+        return _context_info(info[0], ranges=api.version >= _OP_RANGES)
 
 
 @contextmanager
@@ -152,7 +154,7 @@ def _describe(api: Table, handle: c.c_void_p, memory: Array, info: Any) -> None:
         raise ModelError(f"not a context binary, or a damaged one: {api.describe(code)}")
 
 
-def _context_info(info: sys_abi.BinaryInfo) -> ContextInfo:
+def _context_info(info: sys_abi.BinaryInfo, *, ranges: bool) -> ContextInfo:
     if info.version not in (1, 2, 3):
         raise ModelError(f"a context binary description of version {info.version} is not known")
     body: Any = info.body.v3 if info.version == 3 else info.body.old
@@ -167,14 +169,14 @@ def _context_info(info: sys_abi.BinaryInfo) -> ContextInfo:
         blob_version=_version(body.context_blob_version),
         blob_size=body.context_blob_size,
         tensors=_tensors(body.tensors, body.tensor_count),
-        graphs=tuple(_graph(body.graphs[i]) for i in range(body.graph_count)),
+        graphs=tuple(_graph(body.graphs[i], ranges=ranges) for i in range(body.graph_count)),
         devices=_devices(platform[0]) if platform else (),
         metadata=_bytes(body.metadata, body.metadata_size) if info.version == 3 else b"",
         soc_model=body.soc_model if info.version == 3 else None,
     )
 
 
-def _graph(info: sys_abi.GraphInfo) -> GraphInfo:
+def _graph(info: sys_abi.GraphInfo, *, ranges: bool) -> GraphInfo:
     body = info.body
     newer, newest = info.version >= 2, info.version >= 3
     return GraphInfo(
@@ -183,8 +185,8 @@ def _graph(info: sys_abi.GraphInfo) -> GraphInfo:
         outputs=_tensors(body.outputs, body.output_count),
         updateable=_tensors(body.updateable, body.updateable_count) if newer else (),
         version=info.version,
-        start_op=body.start_op if newest else 0,
-        end_op=body.end_op if newest else 0,
+        start_op=body.start_op if newest and ranges else 0,
+        end_op=body.end_op if newest and ranges else 0,
         blob=_bytes(body.blob_info, body.blob_info_size) if newest else b"",
     )
 
