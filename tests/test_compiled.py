@@ -49,6 +49,10 @@ def test_the_soc_is_chosen(tmp_path: Path) -> None:
     graph = converted("mnist_conv")
     assert openqnn.compile(graph, soc="SM8550").info.soc_model == 43
     assert openqnn.compile(graph).info.soc_model == 57
+    openqnn.compile(graph).save(tmp_path / "m.bin")
+    openqnn.Session(tmp_path / "m.bin", backend="htp", soc="SM8650").close()
+    with pytest.raises(UsageError, match="is compiled for SM8650"):
+        openqnn.Session(tmp_path / "m.bin", backend="htp", soc="SM8550")
     openqnn.compile(graph).save(tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").stat().st_size > 50_000
 
@@ -124,6 +128,8 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         openqnn.compile(graph, "libQnnCpu.so", soc="SM8650")
     with pytest.raises(UsageError, match="only be chosen for HTP"):
         openqnn.Session(graph, soc="SM8650")
+    with pytest.raises(UsageError, match="only be chosen for HTP"):
+        openqnn.Session(tmp_path / "m.bin", backend="libQnnCpu.so", soc="SM8650")
     (tmp_path / "bad.bin").write_bytes(b"\0" * 100)
     with pytest.raises(ModelError, match="context binary"):
         openqnn.Session(tmp_path / "bad.bin", backend="libQnnCpu.so")

@@ -45,6 +45,7 @@ from openqnn.runtime.vendor import (
     Meter,
     Target,
     VendorModel,
+    check_soc,
     every_tensor,
     open_backend,
     read_binary,
@@ -349,13 +350,17 @@ def compile_graphs(
 ) -> CompiledContext:
     """Compile in a child process. HTP compiles for SM8650 unless another SoC is named."""
     path = resolved(library)
-    if soc is not None and not is_htp(path):
-        raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(path).name}")
+    _check_htp(path, soc)
     target = Target(path, DeviceOptions(find_soc(soc).model) if is_htp(path) else None)
     file = Parked("context.bin")
     made = compile_source(Source(tuple(graphs)), target, file=str(file.path), timeout=timeout)
     assert made.info is not None
     return CompiledContext(file, made.info, made.seconds)
+
+
+def _check_htp(library: str, soc: str | int | None) -> None:
+    if soc is not None and not is_htp(library):
+        raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(library).name}")
 
 
 class GraphExecutable:
@@ -393,6 +398,7 @@ class ContextExecutable:
         self, path: str | PathLike[str], library: str, soc: str | int | None, timeout: float
     ) -> None:
         self._path, self._library, self._timeout = path, resolved(library), timeout
+        _check_htp(self._library, soc)
         self._device = DeviceOptions(find_soc(soc).model) if is_htp(self._library) else None
         self._worker = Worker()
 
@@ -409,9 +415,10 @@ class ContextExecutable:
         self._worker.close()
 
 
-def border_of(path: str | PathLike[str]) -> Graph:
+def border_of(path: str | PathLike[str], soc: str | int | None = None) -> Graph:
     """A graph with the inputs and outputs of a context binary, and no nodes: those are compiled away."""
     info = describe_context(path)
+    check_soc(path, info, soc)
     if len(info.graphs) != 1:
         names = ", ".join(graph.name for graph in info.graphs)
         raise UsageError(f"{path} holds {len(info.graphs)} graphs: {names}", hint="run it with qnn-net-run")

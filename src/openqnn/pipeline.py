@@ -321,14 +321,14 @@ def compile(
     return compile_graphs([opened], library, soc, timeout)
 
 
-def _graph(source: Graph | str | os.PathLike[str]) -> Graph:
+def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Graph:
     if isinstance(source, Graph):
         return source
     if Path(source).suffix != CONTEXT:
         return open_graph(source)
     from openqnn.compiler import border_of
 
-    return border_of(source)
+    return border_of(source, soc)
 
 
 class Session:
@@ -349,7 +349,7 @@ class Session:
         soc: str | int | None = None,
     ) -> None:
         self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
-        self.graph = _graph(graph)
+        self.graph = _graph(graph, soc)
         self._soc = soc
         self.backend = os.fspath(backend)
         self._threads = threads

@@ -179,6 +179,20 @@ def test_other_flags(mnist: Prepared) -> None:
     assert_refused(generate(mnist, "--soc", "SM1"), "there is no SoC 'SM1'", code=2)
     log = generate(mnist, "--log_level", "verbose")
     assert len(log.err.splitlines()) > 10
+    assert len(generate(mnist, "--verbose").err.splitlines()) > 10
+    assert_refused(generate(mnist, "--verbose", "--log_level", "info"), "exclude each other", code=2)
+
+
+def test_a_binary_runs_as_the_chip_that_it_is_for(mnist: Prepared) -> None:
+    assert_done(generate(mnist, "--binary_file", "c", "--soc", "SM8550"))
+    binary = mnist.folder / "ctx/c.bin"
+    assert_done(mnist.run("--retrieve_context", binary, "--soc", "SM8550", backend="htp"))
+    other = mnist.run("--retrieve_context", binary, "--soc", "SM8650", backend="htp")
+    assert_refused(other, "c.bin is compiled for SM8550", "not for SM8650", "openqnn context check", code=2)
+    path = config(mnist, graphs=[{"vtcm_mb": 2}])
+    late = mnist.run("--retrieve_context", binary, "--config_file", path, backend="htp")
+    assert_done(late)
+    assert "settings of graphs do nothing here" in late.err
 
 
 def test_the_utility_refuses_what_is_no_binary(mnist: Prepared) -> None:

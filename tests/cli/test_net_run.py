@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 import yaml
 
+import openqnn
 from openqnn.emit import lower
 from openqnn.emit.model_source import write_model_source
+from openqnn.ir import DType
+from openqnn.passes.io import Borders
 from tests.cli.running import Prepared, assert_done, prepare
 from tests.cli.tool import assert_refused, tool
+from tests.models.fetch import model_path
 from tests.qnn.nets import needs_cpu, needs_htp
 
 pytestmark = needs_cpu
@@ -99,6 +103,21 @@ def test_forms_of_input_lists(mnist: Prepared, text: str) -> None:
     assert not (mnist.folder / "out/Result_2").exists()
 
 
+def test_files_in_the_types_of_the_graph(mnist: Prepared) -> None:
+    """By the flags' newer and older names."""
+    types = {"Input3": DType.UINT_8, "Plus214_Output_0": DType.INT_32}
+    graph = openqnn.convert(model_path("mnist_conv"), borders=Borders(dtypes=types))
+    graph.save(mnist.folder / "bytes.dlc")
+    np.full(28 * 28, 7, np.uint8).tofile(mnist.folder / "Input3.raw")
+    source = ("--dlc_path", mnist.folder / "bytes.dlc")
+    assert_done(mnist.run(*source, "--use_native_input_files", "--use_native_output_files", to="new"))
+    older = ("--input_data_type", "native", "--output_data_type", "native_only")
+    assert_done(mnist.run(*source, *older, to="old"))
+    assert list(mnist.results("old")) == ["Plus214_Output_0_native.raw"]
+    assert mnist.results("old") == mnist.results("new")
+    assert_refused(mnist.run(*source, "--input_data_type", "float", to="bad"), "but 3,136 are needed")
+
+
 def test_how_many_inferences_and_results(mnist: Prepared) -> None:
     result = mnist.run(
         "--dlc_path", mnist.dlc, "--num_inferences", 5, "--keep_num_outputs", 3, "--synchronous"
@@ -158,6 +177,8 @@ def test_the_queue_of_a_configuration_file(mnist: Prepared) -> None:
     assert "a queue of ours of depth 2" in result.err
     assert "context_priority" in result.err
     assert mnist.results(number=6) == mnist.results("plain")
+    config.write_text('{"graph_configs": [{"graph_name": "other", "graph_profiling_num_executions": 1}]}')
+    assert_refused(mnist.run("--dlc_path", mnist.dlc, "--config_file", config), "is for graph 'other'")
     config.write_text('{"context_configs": {"colour": 1}}')
     assert_refused(mnist.run("--dlc_path", mnist.dlc, "--config_file", config), "no setting", "colour")
 
@@ -191,6 +212,8 @@ def test_what_excludes_or_needs_something_else(mnist: Prepared) -> None:
         (("--dlc_path", mnist.dlc, "--retrieve_context_timeout", 5), "goes with --retrieve_context"),
         (("--dlc_path", mnist.dlc, "--graph_profiling_start_delay", 5), "profiling needs a level"),
         (("--dlc_path", mnist.dlc, "--soc", "SM8650"), "only be chosen for HTP"),
+        (("--dlc_path", mnist.dlc, "--model_prefix", "My"), "--model_prefix goes with a model library"),
+        (("--retrieve_context", "x.bin", "--model_prefix", "My"), "--model_prefix goes with a model library"),
         (("--model", "libQnnModelDlc.so"), "needs a DLC file"),
     ):
         assert_refused(mnist.run(*flags), words, code=2)

@@ -76,6 +76,7 @@ def test_what_only_a_device_could_follow_is_told(tmp_path: Path) -> None:
         ({"devices": [{"cores": [{"speed": 1}]}]}, r"there is no setting 'devices\.cores\.speed'"),
         ({"devices": [{"cores": [{"perf_profile": "fast"}]}]}, r"no perf_profile 'fast'"),
         ({"devices": [{"dsp_arch": "hexagon"}]}, r"dsp_arch is like 'v75'"),
+        ({"devices": [{"soc_model": 43, "dsp_arch": "v75"}]}, r"dsp_arch is v75, and .* HTP v73"),
         ({"context": {"weights": 1}}, r"there is no setting 'context\.weights'"),
         ({"graphs": {"vtcm_mb": "8"}}, r"graphs\.vtcm_mb must be a whole number, not '8'"),
         ({"graphs": {"dlbc": 2}}, r"graphs\.dlbc is on or off, not 2"),
@@ -103,3 +104,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "inner.json").unlink()
     with pytest.raises(InputError, match=r"inner\.json"):
         read_htp_config(tmp_path / "outer.json")
+
+
+def test_settings_of_hardware_are_named(tmp_path: Path) -> None:
+    device = {"device_id": 0, "core_id": [1], "pd_session": "signed", "cores": DEVICE["cores"]}
+    config = read_htp_config(write(tmp_path, {"devices": [device]}))
+    assert [text.split()[0] for text in config.ignored] == [
+        "devices.core_id", "devices.pd_session", "devices.cores.perf_profile",
+    ]  # fmt: skip

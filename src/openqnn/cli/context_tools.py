@@ -46,7 +46,10 @@ def run_generator(arguments: Namespace) -> int:
         raise UsageError("one of --model and --dlc_path is required")
     if output.input_output_tensor_mem_type != "raw":
         raise UsageError(f"--input_output_tensor_mem_type: {NO_MEMHANDLE}")
-    made = setup(model.backend, model.config_file, model.soc, model.htp_arch, tooling.log_level)
+    if output.verbose and tooling.log_level:
+        raise UsageError("--verbose and --log_level exclude each other")
+    level = "verbose" if output.verbose else tooling.log_level
+    made = setup(model.backend, model.config_file, model.soc, model.htp_arch, level)
     measured = profiling(output.profiling_level, output.profiling_option, made.target.library)
     folder = Path(output.output_dir)
     _make(folder)
@@ -56,7 +59,7 @@ def run_generator(arguments: Namespace) -> int:
     wanted = Wanted(dict(output.set_output_tensors), output.enable_intermediate_outputs)
     compiled = compile_source(
         found, made.target, wanted, measured,
-        file=str(file or ""), folder=str(folder), log=show_log if tooling.log_level else None,
+        file=str(file or ""), folder=str(folder), log=show_log if level else None,
     )  # fmt: skip
     _tell(compiled, file)
     return 0

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from openqnn.cli.vendor_tools import (
+    check_prefix,
     opened_binary,
     print_version,
     profiling,
@@ -86,6 +87,8 @@ def _check(
         raise UsageError("one of --model, --dlc_path and --retrieve_context is required")
     if model.retrieve_context and model.dlc_path:
         raise UsageError("--retrieve_context and --dlc_path exclude each other")
+    if model.retrieve_context:
+        check_prefix(model.model_prefix, ())
     if model.retrieve_context and (outputs.debug or outputs.set_output_tensors):
         flag = "--debug" if outputs.debug else "--set_output_tensors"
         raise UsageError(
@@ -112,9 +115,9 @@ def _settings(
     cache = inputs.max_input_cache_size_mb
     return RunSettings(
         lists,
-        native_inputs=inputs.use_native_input_files,
+        native_inputs=inputs.use_native_input_files or inputs.input_data_type == "native",
         native_names=inputs.native_input_tensor_names,
-        native_outputs=outputs.use_native_output_files,
+        native_outputs=outputs.use_native_output_files or outputs.output_data_type == "native_only",
         inferences=execution.num_inferences,
         duration=execution.duration,
         keep=outputs.keep_num_outputs,

@@ -12,6 +12,7 @@ from pathlib import Path
 from openqnn.compiler import Profiling, Source, is_htp, resolved
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.library import find_library
+from openqnn.qnn.model_library import PREFIX
 from openqnn.qnn.options import ContextOptions, DeviceOptions
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
@@ -65,7 +66,13 @@ def setup(
         context = replace(context or ContextOptions(), queue_depth=config.queue_depth)
     if not is_htp(library) and (graphs or config.htp.context or config.htp.device):
         raise UsageError(f"{config_file} has settings of HTP, and {Path(library).name} is not HTP")
-    return Setup(Target(library, device, context, graphs, _LOG[log_level], config.enabled), config)
+    if graphs and not chosen:
+        say(f"note: {config_file}: settings of graphs do nothing here: a context binary has its own")
+    target = Target(
+        library, device, context, graphs, _LOG[log_level], config.enabled, config.graph_names,
+        asked=bool(soc or arch),
+    )  # fmt: skip
+    return Setup(target, config)
 
 
 def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) -> DeviceOptions | None:
@@ -85,6 +92,7 @@ def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) 
 
 def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:
     """Models of every kind: what needs a library to be read is left to the child process."""
+    check_prefix(prefix, models)
     graphs, files = [], list[str]()
     for name in models:
         if Path(name).name == MODEL_DLC:
@@ -103,6 +111,11 @@ def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:
         if not Path(name).is_file():
             raise ModelError(f"{name}: no such file")
     return Source(tuple(graphs), files=(*files, *dlcs), prefix=prefix)
+
+
+def check_prefix(prefix: str, models: Sequence[str]) -> None:
+    if prefix != PREFIX and not any(Path(name).suffix == ".so" for name in models):
+        raise UsageError("--model_prefix goes with a model library (.so) in --model")
 
 
 @contextmanager

@@ -62,6 +62,7 @@ class GeneratorOutput:
         ("basic", "detailed", "backend"), "basic, detailed, backend (HTP: linting)"
     )
     profiling_option: str = vendor.profiling_option()
+    verbose: bool = option(False, "--verbose", help="older form of --log_level verbose")
 
 
 @dataclass(frozen=True)

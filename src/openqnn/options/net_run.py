@@ -112,6 +112,14 @@ class NetRunInputs:
         exclusive="native",
         help="inputs whose files have the type of the graph, separated by commas",
     )
+    input_data_type: str = option(
+        "float",
+        "--input_data_type",
+        metavar="TYPE",
+        choices=("float", "native"),
+        exclusive="native",
+        help="older form of --use_native_input_files: float or native",
+    )
     batch_multiplier: int = option(
         1,
         "--batch_multiplier",
@@ -147,7 +155,16 @@ class NetRunOutputs:
     use_native_output_files: bool = option(
         False,
         "--use_native_output_files",
+        exclusive="native",
         help="write <tensor>_native.raw in the types of the graph (default: float32)",
+    )
+    output_data_type: str = option(
+        "float_only",
+        "--output_data_type",
+        metavar="TYPE",
+        choices=("float_only", "native_only"),
+        exclusive="native",
+        help="older form of --use_native_output_files: float_only or native_only",
     )
     debug: bool = option(False, "--debug", exclusive="tensors", help="write the results of all layers")
     set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = vendor.extra_outputs("to write too")

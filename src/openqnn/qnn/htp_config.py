@@ -15,6 +15,7 @@ from typing import Any
 
 from openqnn.errors import BackendError, InputError
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
+from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo
 
 PERF_PROFILES: frozenset[str] = frozenset({
@@ -50,6 +51,7 @@ _DEVICE_KEYS = (
     "device_id", "core_id", "core_type", "soc_id", "soc_model", "dsp_arch", "pd_session", "profiling_level",
     "use_client_context", "cores",
 )  # fmt: skip
+_HARDWARE_KEYS = ("device_id", "core_id", "core_type", "pd_session", "use_client_context")
 _CORE_KEYS = (
     "core_id", "perf_profile", "rpc_control_latency", "rpc_polling_time", "hmx_timeout_us",
     "adaptive_polling_time",
@@ -127,24 +129,33 @@ class _Reader:
         device: DeviceOptions | None = None
         for entry in _entries(value, self._file, "devices"):
             _known(entry, _DEVICE_KEYS, self._file, "devices.")
-            soc = entry.get("soc_model", entry.get("soc_id"))
-            arch = str(entry["dsp_arch"]).lower().removeprefix("v") if "dsp_arch" in entry else None
-            if arch is not None and not arch.isdecimal():
-                raise InputError(f"{self._file}: devices.dsp_arch is like 'v75', not {entry['dsp_arch']!r}")
-            # The library calls an architecture beside a SoC deprecated; the SoC implies it.
-            if soc:
-                device = DeviceOptions(_number(soc, self._file, "devices.soc_model"))
-            elif arch:
-                device = DeviceOptions(arch=int(arch))
+            device = self._chip(entry) or device
             profiling = entry.get("profiling_level", profiling)
+            self._ignore("devices", [key for key in _HARDWARE_KEYS if entry.get(key, 0) not in (0, [0])])
             for core in _entries(entry.get("cores"), self._file, "devices.cores"):
                 _known(core, _CORE_KEYS, self._file, "devices.cores.")
                 perf = self._perf(core.get("perf_profile", perf))
-                rest = [key for key in core if key not in ("core_id", "perf_profile")]
-                self._ignored += [f"devices.cores.{key} {_DEVICE_ONLY}" for key in rest]
-            if "pd_session" in entry:
-                self._ignored.append(f"devices.pd_session {_DEVICE_ONLY}")
+                self._ignore("devices.cores", [key for key in core if key != "core_id"])
         return device, perf, profiling
+
+    def _ignore(self, where: str, keys: Sequence[str]) -> None:
+        self._ignored += [f"{where}.{key} {_DEVICE_ONLY}" for key in keys]
+
+    def _chip(self, entry: Mapping[str, Any]) -> DeviceOptions | None:
+        soc = entry.get("soc_model", entry.get("soc_id"))
+        arch = str(entry["dsp_arch"]).lower().removeprefix("v") if "dsp_arch" in entry else None
+        if arch is not None and not arch.isdecimal():
+            raise InputError(f"{self._file}: devices.dsp_arch is like 'v75', not {entry['dsp_arch']!r}")
+        if not soc:
+            return DeviceOptions(arch=int(arch)) if arch else None
+        # The library calls an architecture beside a SoC deprecated; the SoC implies it.
+        found = find_soc(_number(soc, self._file, "devices.soc_model"))
+        if arch and found.arch not in (None, int(arch)):
+            raise InputError(
+                f"{self._file}: devices.dsp_arch is v{arch}, and devices.soc_model is {found}",
+                hint="leave out the one that is not meant",
+            )
+        return DeviceOptions(found.model)
 
     def _perf(self, name: Any) -> str | None:
         if name is not None and name not in PERF_PROFILES:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 
-from openqnn.errors import BackendError, InputError, ModelError
+from openqnn.errors import BackendError, InputError, ModelError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend, Progress
 from openqnn.qnn.binding import Slot
@@ -29,6 +29,7 @@ from openqnn.qnn.net import Array, Net, TensorKind
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile
 from openqnn.qnn.profile_log import Measured, Method
+from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 
@@ -46,6 +47,10 @@ class Target:
     log_level: int = abi.LOG_WARN
     enabled: tuple[str, ...] = ()
     """Of a context binary, only these graphs."""
+    named: tuple[str, ...] = ()
+    """Graphs that the configuration names besides those of `graphs`."""
+    asked: bool = False
+    """The device was asked for, and not taken for want of a word."""
 
     def options_of(self, graph: str) -> GraphOptions | None:
         return self.graphs.get(graph) or self.graphs.get("")
@@ -138,10 +143,7 @@ class VendorModel:
         context = self._handles.enter_context(Context(self.backend, target.context))
         drafts = {item.net.name: item for item in given if isinstance(item, Draft)}
         nets = [item.net if isinstance(item, Draft) else item for item in given]
-        known = [net.name for net in nets]
-        for name in target.graphs:
-            if name and name not in known:
-                raise ModelError(f"the configuration is for graph '{name}'; the graphs are {known}")
+        _check_named((*target.graphs, *target.named), [net.name for net in nets])
         for net in nets:
             graph = context.compose(net, options=target.options_of(net.name), draft=drafts.get(net.name))
             self.meter.call(self.backend, Method.FINALIZE, net.name, graph.finalize)
@@ -151,9 +153,13 @@ class VendorModel:
         blob = read_binary(path, mapped)
         self.backend.progress(f"read what is in {Path(path).name}")
         try:
-            info = _selected(context_info(blob, system_beside(target.library)), target.enabled)
+            info = context_info(blob, system_beside(target.library))
+            _check_named(target.named, [graph.name for graph in info.graphs])
+            info = _selected(info, target.enabled)
         except ModelError as error:
             raise ModelError(f"{path}: {error.message}", hint=error.hint) from error
+        if target.asked and target.device is not None:
+            check_soc(path, info, target.device.soc)
         context = self.meter.call(
             self.backend, Method.CREATE_FROM_BINARY, "",
             lambda handle: Context.from_binary(self.backend, blob, info, target.context, handle),
@@ -194,6 +200,23 @@ def system_beside(library: str | PathLike[str]) -> SystemApi:
     """libQnnSystem of the same build where it stands beside the library: an older one misreads it."""
     beside = Path(library).parent / "libQnnSystem.so"
     return SystemApi(beside if beside.is_file() else "system", capture=False)
+
+
+def check_soc(path: str | PathLike[str], info: ContextInfo, soc: str | int | None) -> None:
+    """A binary runs as the chip that it was compiled for; that it should run as another cannot be had."""
+    if soc is None or not info.soc_model or info.soc_model == find_soc(soc).model:
+        return
+    raise UsageError(
+        f"{path} is compiled for {find_soc(info.soc_model)}, not for {find_soc(soc)}",
+        hint="compile the model again for that SoC, or name none; `openqnn context check` tells whether"
+        " the binary loads on it",
+    )
+
+
+def _check_named(names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name and name not in known:
+            raise ModelError(f"the configuration is for graph '{name}'; the graphs are {known}")
 
 
 def _selected(info: ContextInfo, enabled: Sequence[str]) -> ContextInfo:
