@@ -12,7 +12,7 @@ import pytest
 
 import openqnn
 from openqnn.compiler import Source, compile_source, resolved
-from openqnn.errors import BackendError, ModelError, UsageError
+from openqnn.errors import BackendError, ModelError, UnsupportedError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.child import can_fork
 from openqnn.qnn.net import Net, NetScalar, qnn_name
@@ -20,6 +20,7 @@ from openqnn.qnn.options import DeviceOptions
 from openqnn.runtime.vendor import Target
 from tests.cli.running import converted
 from tests.cli.tool import environment
+from tests.cli.tool import openqnn as command
 from tests.models.fetch import model_path
 from tests.models.samples import sample_inputs
 from tests.qnn.nets import needs_cpu, needs_htp, u32, unary
@@ -116,6 +117,29 @@ def test_a_node_that_makes_no_sense_is_named(net: Net, words: str, tmp_path: Pat
     assert f"{net.nodes[0].op} 'first' (onnx node /first)" in caught.value.message
     assert words in caught.value.message
     assert not list(tmp_path.iterdir())
+
+
+@needs_htp
+def test_names_that_stand_for_other_files(tmp_path: Path) -> None:
+    graph = converted("mnist_conv")
+    for name in ("m.bin", "m.onnx", "m.cpp", "m.so"):
+        with pytest.raises(UsageError, match=r"a graph is saved as \.oqnn or \.dlc"):
+            graph.save(tmp_path / name)
+    made = openqnn.compile(graph)
+    for name in ("m.dlc", "m.so", "m.oqnn"):
+        with pytest.raises(UsageError, match=r"a compiled context is saved as \.bin or \.onnx"):
+            made.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    made.save(tmp_path / "m.bin")
+    with pytest.raises(UsageError, match="no graph can be read from a context binary"):
+        openqnn.load(tmp_path / "m.bin")
+    with pytest.raises(ModelError) as refused:
+        openqnn.convert(tmp_path / "m.bin")
+    assert "it looks like a QNN context binary" in refused.value.hint
+    made.save(tmp_path / "m.onnx")
+    with pytest.raises(UnsupportedError, match="qnn-net-run --retrieve_context runs it"):
+        openqnn.convert(tmp_path / "m.onnx")
+    assert command("context", "check", tmp_path / "m.onnx").code == 0
 
 
 @needs_cpu

@@ -339,6 +339,9 @@ class CompiledContext:
 
     def save(self, path: str | PathLike[str]) -> None:
         """The file appears whole or not at all."""
+        if Path(path).suffix in (".dlc", ".so", ".oqnn"):
+            hint = "save the graph itself to have it as .oqnn or .dlc"
+            raise UsageError(f"{path}: a compiled context is saved as .bin or .onnx", hint=hint)
         if Path(path).suffix == ".onnx":
             write_epcontext(path, self.blob, self.info)
         else:

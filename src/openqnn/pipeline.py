@@ -226,6 +226,9 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     """A graph from an .oqnn file, a DLC or a model library; `graph` chooses one where there are several."""
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
+    if Path(path).suffix == CONTEXT and not is_container(path):
+        hint = "a Session runs it, and `openqnn inspect` tells what is in it"
+        raise UsageError(f"{path}: no graph can be read from a context binary: it is compiled", hint=hint)
     if Path(path).suffix not in VENDOR_FILES:
         return _sound(load_graph(path), path)
     from openqnn.emit.read import graph_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import openqnn
 from openqnn.cli import converters
 from openqnn.formats.dlc_metadata import read_metadata
 from tests.cli.converting import channel_last, image_model, random, reference
-from tests.cli.tool import assert_refused, tool
+from tests.cli.tool import assert_refused, environment, tool
 from tests.models.fetch import model_path
 from tests.models.reference import reference_outputs
 from tests.models.samples import sample_inputs
@@ -145,3 +147,24 @@ def test_graphs_save_and_load(path: Path) -> None:
     np.testing.assert_array_equal(run(again, x), run(graph, x))
     with pytest.raises(openqnn.errors.UsageError, match="has no graph 'other'"):
         openqnn.load(path.with_name("saved.dlc"), "other")
+
+
+FULL = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from openqnn.cli.legacy import run_tool
+sys.exit(run_tool("qairt-converter", sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    """The library says that it failed, and not why."""
+    flags = ("-i", model_path("mnist_conv"), "-o", tmp_path / "m.dlc")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, *map(str, flags)],
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "File too large\n  hint: is the disk full?" in done.stderr
+    assert not list(tmp_path.iterdir())

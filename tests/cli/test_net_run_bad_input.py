@@ -109,13 +109,13 @@ def test_damaged_files(mnist: Prepared) -> None:
     bad = mnist.folder / "bad.bin"
     for data in (b"", b"abc", good[:20], good[:3000], good[:-5000], b"\0" * 5000):
         bad.write_bytes(data)
-        assert_refused(mnist.run("--retrieve_context", bad, to="bad", backend="htp"), "bad.bin")
+        assert_refused(mnist.run("--retrieve_context", bad, to="bad", backend="htp"), "bad.bin", "hint: ")
     cpu = mnist.run("--retrieve_context", mnist.folder / "c.bin", to="bad")
-    assert_refused(cpu, "libQnnCpu.so is not that one")
+    assert_refused(cpu, "is for HTP, and libQnnCpu.so is not that one", "hint: give the library that made it")
     dlc = mnist.dlc.read_bytes()
     for data in (b"", dlc[:100], dlc[: len(dlc) // 2]):
         (mnist.folder / "bad.dlc").write_bytes(data)
-        assert_refused(mnist.run("--dlc_path", mnist.folder / "bad.dlc", to="bad"), "bad.dlc")
+        assert_refused(mnist.run("--dlc_path", mnist.folder / "bad.dlc", to="bad"), "bad.dlc", "hint: ")
     assert not (mnist.folder / "bad").exists()
 
 

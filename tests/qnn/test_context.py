@@ -185,7 +185,7 @@ def test_a_binary_for_another_backend(folder: Path) -> None:
     blob, info = compiled(folder, CASE.quantized_net())
     with (
         Backend(folder / "libQnnHtp.so") as htp,
-        pytest.raises(ModelError, match=r"is for backend 3, and libQnnHtp\.so is not that one"),
+        pytest.raises(ModelError, match=r"is for CPU, and libQnnHtp\.so is not that one"),
     ):
         Context.from_binary(htp, blob, replace(info, backend_id=3))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from openqnn.analysis.context_summary import backend_name, read_context
+from openqnn.analysis.context_summary import read_context
 from openqnn.errors import BackendError, LibraryError, OpenQnnError
 from openqnn.qnn import abi
 from openqnn.qnn.library import find_library
@@ -57,7 +57,7 @@ def check_context(
     found = _chip_findings(info, chip) if chip else []
     if library is None:
         try:
-            library = find_library(_LIBRARIES.get(info.backend_id, backend_name(info.backend_id)))
+            library = find_library(_LIBRARIES.get(info.backend_id, abi.backend_name(info.backend_id)))
         except LibraryError as error:
             found.append(Finding(NOTE, "library", f"not compared: {error.message}", error.hint))
     if library is not None:
@@ -67,7 +67,7 @@ def check_context(
 
 def _chip_findings(info: ContextInfo, chip: Soc) -> list[Finding]:
     if info.backend_id != abi.BACKEND_HTP:
-        name = backend_name(info.backend_id)
+        name = abi.backend_name(info.backend_id)
         return [Finding(NOTE, "SoC", f"a binary for {name} is not bound to a SoC")]
     return [_arch(info, chip), _model(info, chip), *_vtcm(info, chip)]
 
@@ -121,11 +121,11 @@ def _library_findings(
         note = Finding(NOTE, "library", f"{library.name} was not tried here: {reason}")
         return [note, _version(info, library, build_in_file(library), "")]
     if probe.backend_id != info.backend_id:
-        made, has = backend_name(info.backend_id), backend_name(probe.backend_id)
+        made, has = abi.backend_name(info.backend_id), abi.backend_name(probe.backend_id)
         text = f"compiled for {made}, and {library.name} is {has}"
         return [Finding(PROBLEM, "backend", text, f"load it with the library for {made}")]
     found = [
-        Finding(OK, "backend", f"{backend_name(info.backend_id)}, as {library.name} is"),
+        Finding(OK, "backend", f"{abi.backend_name(info.backend_id)}, as {library.name} is"),
         _version(info, library, probe.build_id, probe.core_api),
     ]
     return [*found, _tried(info, library, path, chip, probe)]

@@ -7,12 +7,11 @@ from os import PathLike
 
 from openqnn.errors import ModelError
 from openqnn.ir import DType
+from openqnn.qnn import abi
 from openqnn.qnn.net import NetTensor
 from openqnn.qnn.remote import describe_context
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, GraphInfo
-
-_BACKENDS = {2: "Saver", 3: "CPU", 4: "GPU", 6: "HTP", 9: "IR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def summarise_context(info: ContextInfo) -> ContextSummary:
     chip = str(find_soc(info.soc_model)) if info.soc_model else ""
     arch = f"HTP v{info.dsp_arch}" if info.dsp_arch else ""
     return ContextSummary(
-        backend_name(info.backend_id),
+        abi.backend_name(info.backend_id),
         info.build_id,
         _dotted(info.core_api),
         _dotted(info.backend_api),
@@ -59,11 +58,6 @@ def read_context(path: str | PathLike[str]) -> ContextInfo:
     except ModelError as error:
         known = str(path) in error.message
         raise ModelError(error.message if known else f"{path}: {error.message}", hint=error.hint) from error
-
-
-def backend_name(number: int | None) -> str:
-    """A backend's short name for messages."""
-    return _BACKENDS.get(number, f"backend {number}") if number is not None else "no backend"
 
 
 def described(tensor: NetTensor) -> str:

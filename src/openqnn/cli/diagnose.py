@@ -133,9 +133,11 @@ def run_context_command(arguments: Namespace) -> int:
     from openqnn.analysis.context_check import check_context
     from openqnn.analysis.context_summary import summarise_context
     from openqnn.cli import report_diagnosis as show
+    from openqnn.cli.vendor_tools import opened_binary
 
     options = read_options(arguments, ContextCheck)
-    report = check_context(options.binary, options.soc or None, options.against or None)
+    with opened_binary(options.binary) as binary:
+        report = check_context(binary, options.soc or None, options.against or None)
     if options.json:
         findings = [dataclasses.asdict(finding) for finding in report.findings]
         summary = dataclasses.asdict(summarise_context(report.info))

@@ -84,7 +84,8 @@ def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]
     except (OSError, ValueError) as e:
         raise ModelError(f"{path}: cannot be read: {e}") from e
     if bytes(data[: len(MAGIC)]) != MAGIC:
-        raise ModelError(f"{path}: not an OpenQNN graph file")
+        hint = "models of other kinds are converted first: `openqnn convert`, or openqnn.convert(...)"
+        raise ModelError(f"{path}: not an OpenQNN graph file", hint=hint)
     start = len(MAGIC) + 8
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:

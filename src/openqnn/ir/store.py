@@ -6,17 +6,24 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from openqnn.errors import ModelError
+from openqnn.errors import ModelError, UsageError
 from openqnn.formats.container import read_container, write_container
 from openqnn.ir.graph import Graph
 from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
 
 # Writers of other files by suffix. They are above the IR, which cannot name them: they add themselves.
 WRITERS: dict[str, Callable[[Graph, str | os.PathLike[str]], None]] = {}
+_COMPILED = "compile it: `openqnn compile`, or openqnn.compile(graph).save(...)"
+_CONVERTED = "qnn-onnx-converter writes model sources, and qnn-model-lib-generator builds libraries of them"
+# What these names stand for is not made by writing the graph down; nothing could read it under them.
+_MADE_OTHERWISE = {".bin": _COMPILED, ".onnx": _COMPILED, ".cpp": _CONVERTED, ".so": _CONVERTED}
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Writes a graph with its constants; the file appears whole or not at all."""
+    if Path(path).suffix in _MADE_OTHERWISE:
+        hint = _MADE_OTHERWISE[Path(path).suffix]
+        raise UsageError(f"{path}: a graph is saved as .oqnn or .dlc", hint=hint)
     if Path(path).suffix in WRITERS:
         WRITERS[Path(path).suffix](graph, path)
         return

@@ -61,7 +61,9 @@ class ContextCheck:
     """The binary, and where it is to be loaded."""
 
     action: str = option("", "action", choices=("check",), help="check: tell whether it will load")
-    binary: str = option("", "binary", metavar="BINARY", help="a context binary")
+    binary: str = option(
+        "", "binary", metavar="BINARY", help="a context binary, or an EPContext model that holds one"
+    )
     soc: str = option("", "--soc", metavar="NAME", help="the chip that it is to run on, such as SM8650")
     against: str = option(
         "", "--against", metavar="LIBRARY",

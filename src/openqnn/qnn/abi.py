@@ -23,6 +23,7 @@ UFIXED_4, UFIXED_8, UFIXED_16, UFIXED_32 = 0x404, 0x408, 0x416, 0x432
 BOOL_8 = 0x508
 
 BACKEND_SAVER, BACKEND_CPU, BACKEND_GPU, BACKEND_HTP, BACKEND_IR = 2, 3, 4, 6, 9
+BACKENDS = {2: "Saver", 3: "CPU", 4: "GPU", 6: "HTP", 9: "IR"}
 
 LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG = 1, 2, 3, 4, 5
 
@@ -67,6 +68,11 @@ _FROM_NUMPY: dict[np.dtype[Any], int] = {
     for code, storage in _STORAGE.items()
     if _NAMES[code].startswith(("int", "uint", "float", "bool"))
 }
+
+
+def backend_name(number: int | None) -> str:
+    """A backend's short name for messages."""
+    return BACKENDS.get(number, f"backend {number}") if number is not None else "no backend"
 
 
 def numpy_dtype(code: int) -> np.dtype[Any]:

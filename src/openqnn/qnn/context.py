@@ -47,7 +47,8 @@ class Context:
         if info.backend_id != backend.api.backend_id:
             name = backend.api.library.name
             raise ModelError(
-                f"the context binary is for backend {info.backend_id}, and {name} is not that one"
+                f"the context binary is for {abi.backend_name(info.backend_id)}, and {name} is not that one",
+                hint="give the library that made it, or compile the model for this one",
             )
         # The library may read from the memory for as long as the context lives.
         memory = self._arena.keep(np.frombuffer(blob, np.uint8))

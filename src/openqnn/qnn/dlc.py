@@ -53,7 +53,8 @@ def write_dlc(backend: Backend, nets: Sequence[Net], path: str | PathLike[str]) 
             whole.chmod(0o666 & ~_umask())  # the library takes rights away
             whole.replace(target)
     except OSError as error:
-        raise OutputError(f"cannot write {target}: {error.strerror or error}") from error
+        reason = error.strerror or error
+        raise OutputError(f"cannot write {target}: {reason}", hint="is the disk full?") from error
 
 
 def read_dlc(
@@ -147,11 +148,23 @@ def _check_encodings(backend: Backend, nets: Sequence[Net]) -> None:
                 )
 
 
+def _check_room(net: Net, folder: Path) -> None:
+    """Raises the system's reason for which the library could not write: it does not tell."""
+    size = sum(tensor.data.nbytes for tensor in net.tensors.values() if tensor.data is not None)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, max(size, 1))
+
+
 def _write_one(backend: Backend, net: Net, path: Path) -> None:
     option = abi.IrSerialization(option=abi.IR_SERIALIZATION, type=abi.IR_FLAT_BUFFER, path=os.fsencode(path))
     config = abi.CustomConfig(option=abi.CONFIG_CUSTOM, custom=c.addressof(option))
     with Context(backend) as context:
-        context.compose(net, validate=False, extra=[config]).finalize()
+        graph = context.compose(net, validate=False, extra=[config])
+        try:
+            graph.finalize()
+        except BackendError:
+            _check_room(net, path.parent)
+            raise
     if not path.is_file():
         raise OutputError(f"{backend.api.library.name} wrote no file for graph '{net.name}'")
 

@@ -38,7 +38,8 @@ class DlcFile:
             with zipfile.ZipFile(path) as archive, path.open("rb") as file:
                 self.records = {info.filename: _locate(file, info) for info in archive.infolist()}
         except (OSError, zipfile.BadZipFile, struct.error) as error:
-            raise ModelError(f"{path} is not a DLC file: {error}") from error
+            hint = "check its size, copy it again or convert the model again"
+            raise ModelError(f"{path} is not a DLC file: {error}", hint=hint) from error
 
     def read(self, name: str) -> bytes:
         record = self.records.get(name)

@@ -19,6 +19,8 @@ from openqnn.qnn.net import Array, NetTensor
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.unmarshal import read_tensor, text
 
+AGAIN = "check its size, copy it again or compile it again"
+"""What to do about a binary that is damaged."""
 _SMALLEST = 16
 # Libraries before this one (1.11, of QNN 2.47) leave the range of ops as they found the memory.
 _OP_RANGES = (1, 15, 0)
@@ -125,7 +127,7 @@ def context_info(
     api = library if isinstance(library, SystemApi) else SystemApi(library, capture=capture)
     memory = np.frombuffer(blob, np.uint8)
     if memory.nbytes < _SMALLEST:
-        raise ModelError(f"a context binary has more than {memory.nbytes} bytes")
+        raise ModelError(f"a context binary has more than {memory.nbytes} bytes", hint=AGAIN)
     with _context(api) as handle:
         info = c.POINTER(sys_abi.BinaryInfo)()
         _describe(api, handle, memory, info)
@@ -151,7 +153,7 @@ def _describe(api: Table, handle: c.c_void_p, memory: Array, info: Any) -> None:
             handle, address, size, c.byref(info), c.byref(unused)
         )
     if code or not info:
-        raise ModelError(f"not a context binary, or a damaged one: {api.describe(code)}")
+        raise ModelError(f"not a context binary, or a damaged one: {api.describe(code)}", hint=AGAIN)
 
 
 def _context_info(info: sys_abi.BinaryInfo, *, ranges: bool) -> ContextInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +23,7 @@ from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent
 from openqnn.qnn.saver import save_nets
-from openqnn.qnn.system import ContextInfo, context_info
+from openqnn.qnn.system import AGAIN, ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.worker import Reporter
 
@@ -229,6 +230,8 @@ def validate_nodes(
 
 
 def _map(path: str) -> Array:
+    if not os.path.getsize(path):
+        raise ModelError(f"{path}: the file is empty", hint=AGAIN)
     try:
         return np.memmap(path, np.uint8, "r")
     except (OSError, ValueError) as error:

@@ -30,7 +30,7 @@ from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile
 from openqnn.qnn.profile_log import Measured, Method
 from openqnn.qnn.soc import find_soc
-from openqnn.qnn.system import ContextInfo, context_info
+from openqnn.qnn.system import AGAIN, ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 
 T = TypeVar("T")
@@ -235,7 +235,7 @@ def read_binary(path: str | PathLike[str], mapped: bool = True) -> Array:
     if not file.is_file():
         raise ModelError(f"{path}: no such file")
     if not file.stat().st_size:
-        raise ModelError(f"{path}: the file is empty")
+        raise ModelError(f"{path}: the file is empty", hint=AGAIN)
     try:
         return np.memmap(file, np.uint8, "r") if mapped else np.fromfile(file, np.uint8)
     except OSError as error:

@@ -23,6 +23,7 @@ _SIGNATURES = [
     (b"OQNN", 0, "an OpenQNN graph, converted already: `openqnn run` and `inspect` take it as it is"),
     (b"\x89HDF", 0, "an HDF5 (Keras) file"),
     (b"PK\x03\x04", 0, "a ZIP archive (a PyTorch or DLC file?)"),
+    (b"\0\0\0\x02\0\0\0", 0, "a QNN context binary: `openqnn inspect` tells what is in it"),
     (b"TFL3", 4, "a TFLite model"),
     (b"ORTM", 4, "an ONNX Runtime .ort file"),
     (b"\x1f\x8b", 0, "a gzip archive"),

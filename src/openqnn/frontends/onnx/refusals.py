@@ -13,6 +13,7 @@ _COUNT = "how many results there are depends on the data; QNN tensors have a fix
 _TRAINING = "it trains a model; a QNN graph only runs one"
 _TREES = "classical machine learning (ai.onnx.ml) has no QNN equivalent"
 _PACKED = "its packed weights are not unpacked yet"
+_COMPILED = "it is compiled already; qnn-net-run --retrieve_context runs it, `openqnn extract` takes it out"
 
 _DEFAULT = {
     "RandomNormal": _RANDOM,
@@ -42,7 +43,10 @@ _OTHERS = {
         **dict.fromkeys(("CategoryMapper", "LabelEncoder", "DictVectorizer", "CastMap"), _STRING),
         **dict.fromkeys(_CLASSIC, _TREES),
     },
-    MICROSOFT: dict.fromkeys(("MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"), _PACKED),
+    MICROSOFT: {
+        **dict.fromkeys(("MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"), _PACKED),
+        "EPContext": _COMPILED,
+    },
 }
 
 
