@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 DLC = ".dlc"
-VENDOR_FILES = (DLC, ".so")
+VENDOR_FILES = (DLC, ".so", ".c")
 CONTEXT = ".bin"
 DLC_TIMEOUT = 600.0  # seconds
 LARGEST_TENSOR = 1 << 38  # bytes
@@ -223,7 +223,10 @@ def describe_borders(
 
 
 def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
-    """A graph from an .oqnn file, a DLC or a model library; `graph` chooses one where there are several."""
+    """A graph from an .oqnn file, a DLC, a model library or a Saver bundle (saver_output.c).
+
+    `graph` chooses one where there are several.
+    """
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
     if Path(path).suffix == CONTEXT and not is_container(path):
@@ -232,9 +235,10 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     if Path(path).suffix not in VENDOR_FILES:
         return _sound(load_graph(path), path)
     from openqnn.emit.read import graph_of
+    from openqnn.emit.saver_library import read_saver
     from openqnn.qnn.remote import read_dlc, read_model_library
 
-    nets = (read_dlc if Path(path).suffix == DLC else read_model_library)(path)
+    nets = {DLC: read_dlc, ".so": read_model_library, ".c": read_saver}[Path(path).suffix](path)
     names = [net.name for net in nets]
     if len(nets) > 1 and not graph:
         raise UsageError(f"{path} holds several graphs", hint=f"name one: {', '.join(names)}")

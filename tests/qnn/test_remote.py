@@ -154,6 +154,7 @@ def test_a_saver_bundle(folder: Path, tmp_path: Path) -> None:
     source = (tmp_path / "bundle" / "saver_output.c").read_text()
     assert "conv_relu" in source
     assert "Conv2d" in source
+    assert source.rstrip().endswith("}")  # the library writes the end when it is unloaded
     assert CASE.weight.tobytes() in (tmp_path / "bundle" / "params.bin").read_bytes()
 
 

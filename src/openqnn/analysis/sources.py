@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.emit import lower
+from openqnn.emit.saver_library import read_saver
 from openqnn.errors import UsageError
 from openqnn.formats.container import is_container
 from openqnn.pipeline import open_graph
 from openqnn.qnn.net import Net
 from openqnn.qnn.remote import read_dlc, read_model_library
 
-_READERS = {".dlc": read_dlc, ".so": read_model_library}
+_READERS = {".dlc": read_dlc, ".so": read_model_library, ".c": read_saver}
 HOLDS_SEVERAL = tuple(_READERS)
 """Suffixes of files that may hold more than one graph."""
 _SECONDS = 300.0

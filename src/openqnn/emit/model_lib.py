@@ -107,7 +107,8 @@ def _compile(job: LibraryJob, compiler: Compiler, members: Sequence[Member], fol
     source, headers = str(job.cpp.absolute()), ("-I", str(job.include or INCLUDE))
     objects = [folder / "model.o"]
     warnings = ("-Wno-c99-designator",) if compiler.is_clang else ()
-    _run(compiler, folder, *_CXX_FLAGS, *warnings, *version, *headers, "-c", source, "-o", str(objects[0]))
+    flags = (*_CXX_FLAGS, *warnings, *version, *headers)
+    run_compiler(compiler, folder, *flags, "-c", source, "-o", str(objects[0]))
     if job.bin is not None:
         for index, part in enumerate(_parts(members)):
             objects.append(
@@ -116,7 +117,7 @@ def _compile(job: LibraryJob, compiler: Compiler, members: Sequence[Member], fol
     result = folder / job.library
     names = [item.name for item in objects]
     (folder / "exports").write_text(_EXPORTS, encoding="utf-8")
-    _run(
+    run_compiler(
         compiler,
         folder,
         *_LINK_FLAGS,
@@ -138,7 +139,7 @@ def _assemble(
         link.symlink_to(archive)
     lines = [f"\t.section {section}", *(line for member in members for line in _symbols(member, link.name))]
     listing.write_text("\n".join([*lines, '\t.section .note.GNU-stack,"",%progbits', ""]), encoding="utf-8")
-    _run(compiler, folder, "-c", listing.name, "-o", result.name)
+    run_compiler(compiler, folder, "-c", listing.name, "-o", result.name)
     listing.unlink()
     return result
 
@@ -185,7 +186,8 @@ def _section(compiler: Compiler, members: Sequence[Member]) -> str:
     return '.lrodata,"al",%progbits' if compiler.machine == "x86_64" else '.ldata,"aw",%progbits'
 
 
-def _run(compiler: Compiler, folder: Path, *arguments: str) -> None:
+def run_compiler(compiler: Compiler, folder: Path, *arguments: str) -> None:
+    """Run it in a folder; what it said is in the error."""
     command = [*compiler.command, *arguments]
     try:
         # Messages in English, whatever the user's language: the last lines are shown in an error.

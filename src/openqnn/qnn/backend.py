@@ -12,7 +12,7 @@ from typing import Any, Self
 from openqnn.errors import UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.api import Api
-from openqnn.qnn.library import Library, load_library
+from openqnn.qnn.library import Library, load_library, unload_library
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import DEFAULT_SOC
@@ -40,6 +40,8 @@ class Backend:
         self.api = Api(loaded, capture=capture)
         self.progress: Progress = progress or _ignore
         self._arena, self._handles = Arena(), ExitStack()
+        # Saver writes the end of its files when it is unloaded.
+        self._unloads = loaded if self.api.backend_id == abi.BACKEND_SAVER else None
         if device is not None and not self.is_htp:
             raise UsageError(f"a SoC can only be chosen for HTP, not for {loaded.name}")
         with ExitStack() as on_failure:
@@ -62,6 +64,9 @@ class Backend:
     def close(self) -> None:
         """Free every handle; calling it again does nothing."""
         self._handles.close()
+        if self._unloads is not None:
+            unload_library(self._unloads)
+            self._unloads = None
 
     def operations(self) -> list[tuple[str, str]]:
         """Package and name of every operation that the library reports."""

@@ -40,6 +40,8 @@ class Library:
 
 
 _dlopen = ctypes.CDLL(None).dlopen
+_dlclose = ctypes.CDLL(None).dlclose
+_dlclose.argtypes = [ctypes.c_void_p]
 _loaded: dict[Path, Library] = {}
 _lock = threading.Lock()
 
@@ -65,6 +67,14 @@ def load_library(name: str | os.PathLike[str]) -> Library:
         if path not in _loaded:
             _loaded[path] = Library(path, _open(path))
         return _loaded[path]
+
+
+def unload_library(library: Library) -> None:
+    """For one that does its last work when it is unloaded. Nothing may call it any more."""
+    with _lock:
+        _loaded.pop(library.path, None)
+    for _ in range(2):  # it was opened twice, see `_open`
+        _dlclose(library.handle._handle)
 
 
 def any_loaded() -> bool:

@@ -182,6 +182,19 @@ def read_model_library(
     return _of(worker).call("read_library", library, timeout, path=_existing(path))
 
 
+def read_saver(
+    program: str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    library: Name = "ir",
+    worker: Worker | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> list[Net]:
+    """The graphs of a Saver bundle in a folder, whose program was built as a library."""
+    where = str(Path(folder).absolute())
+    return _of(worker).call("read_bundle", library, timeout, program=_existing(program), folder=where)
+
+
 def save_bundle(
     nets: Sequence[Net],
     folder: str | PathLike[str],

@@ -22,7 +22,7 @@ from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent
-from openqnn.qnn.saver import save_nets
+from openqnn.qnn.saver import replay, save_nets
 from openqnn.qnn.system import AGAIN, ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.worker import Reporter
@@ -207,6 +207,11 @@ def read_dlc_file(reporter: Reporter, path: str, library: str, system: str) -> l
 def read_library(reporter: Reporter, path: str, library: str) -> list[Net]:
     with _backend(reporter, library) as backend:
         return read_model_library(backend, path)
+
+
+def read_bundle(reporter: Reporter, program: str, folder: str, library: str) -> list[Net]:
+    with _backend(reporter, library) as backend:
+        return replay(backend, program, folder)
 
 
 def save(reporter: Reporter, nets: Sequence[Net], folder: str, library: str) -> None:

@@ -28,10 +28,15 @@ typedef void (*QnnLog_Callback_t)(const char* format, QnnLog_Level_t level, uint
 
 typedef void (*OpenQnn_Entry_t)(void);
 
+/* Handed to the backend by the application, and never looked into here. */
+typedef struct OpenQnn_BackendConfig QnnBackend_Config_t;
+typedef struct OpenQnn_ContextConfig QnnContext_Config_t;
+typedef struct OpenQnn_DeviceConfig QnnDevice_Config_t;
+
 /* clang-format off: one line per entry, in the table's order */
 typedef struct {
   OpenQnn_Entry_t propertyHasCapability;
-  Qnn_ErrorHandle_t (*backendCreate)(Qnn_LogHandle_t, const void** config, Qnn_BackendHandle_t*);
+  Qnn_ErrorHandle_t (*backendCreate)(Qnn_LogHandle_t, const QnnBackend_Config_t**, Qnn_BackendHandle_t*);
   OpenQnn_Entry_t backendSetConfig;
   OpenQnn_Entry_t backendGetApiVersion;
   Qnn_ErrorHandle_t (*backendGetBuildId)(const char**);
@@ -39,7 +44,8 @@ typedef struct {
   OpenQnn_Entry_t backendGetSupportedOperations;
   Qnn_ErrorHandle_t (*backendValidateOpConfig)(Qnn_BackendHandle_t, Qnn_OpConfig_t);
   Qnn_ErrorHandle_t (*backendFree)(Qnn_BackendHandle_t);
-  Qnn_ErrorHandle_t (*contextCreate)(Qnn_BackendHandle_t, Qnn_DeviceHandle_t, const void** config, Qnn_ContextHandle_t*);
+  Qnn_ErrorHandle_t (*contextCreate)(Qnn_BackendHandle_t, Qnn_DeviceHandle_t, const QnnContext_Config_t**,
+                                     Qnn_ContextHandle_t*);
   OpenQnn_Entry_t contextSetConfig;
   OpenQnn_Entry_t contextGetBinarySize;
   OpenQnn_Entry_t contextGetBinary;
@@ -71,7 +77,7 @@ typedef struct {
   OpenQnn_Entry_t deviceGetPlatformInfo;
   OpenQnn_Entry_t deviceFreePlatformInfo;
   OpenQnn_Entry_t deviceGetInfrastructure;
-  Qnn_ErrorHandle_t (*deviceCreate)(Qnn_LogHandle_t, const void** config, Qnn_DeviceHandle_t*);
+  Qnn_ErrorHandle_t (*deviceCreate)(Qnn_LogHandle_t, const QnnDevice_Config_t**, Qnn_DeviceHandle_t*);
   OpenQnn_Entry_t deviceSetConfig;
   OpenQnn_Entry_t deviceGetInfo;
   Qnn_ErrorHandle_t (*deviceFree)(Qnn_DeviceHandle_t);
@@ -128,5 +134,13 @@ OPENQNN_PLACE(OpenQnn_Table_t, tensorCreateGraphTensor, 24 * 8);
 OPENQNN_PLACE(OpenQnn_Table_t, errorGetMessage, 48 * 8);
 OPENQNN_PLACE(OpenQnn_Table_t, contextFreeBinarySectionUpdate, 70 * 8);
 OPENQNN_PLACE(QnnInterface_t, table, 40);
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+QNN_API Qnn_ErrorHandle_t QnnInterface_getProviders(const QnnInterface_t*** providers, uint32_t* count);
+#ifdef __cplusplus
+}
+#endif
 
 #endif

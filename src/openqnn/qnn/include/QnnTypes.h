@@ -18,6 +18,7 @@
 
 typedef uint64_t Qnn_ErrorHandle_t;
 #define QNN_SUCCESS 0
+#define QNN_COMMON_ERROR_NOT_SUPPORTED 1000
 
 typedef void* Qnn_Handle_t;
 typedef Qnn_Handle_t Qnn_LogHandle_t;
