@@ -49,7 +49,9 @@ def test_graph_dlc_and_context_give_the_same_bits(backend: str, tmp_path: Path) 
 def test_the_soc_is_chosen(tmp_path: Path) -> None:
     graph = converted("mnist_conv")
     assert openqnn.compile(graph, soc="SM8550").info.soc_model == 43
-    assert openqnn.compile(graph).info.soc_model == 57
+    made = openqnn.compile(graph)
+    assert made.info.soc_model == 57
+    assert repr(made).endswith("for HTP, SM8650 (SoC 57, HTP v75)>")
     openqnn.compile(graph).save(tmp_path / "m.bin")
     openqnn.Session(tmp_path / "m.bin", backend="htp", soc="SM8650").close()
     with pytest.raises(UsageError, match="is compiled for SM8650"):

@@ -20,6 +20,7 @@ from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import InputError, ModelError, OpenQnnError, UsageError
 from openqnn.formats.files import Parked, replacing_path
 from openqnn.ir import Graph, Port, dtype_of
+from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
 from openqnn.qnn.dlc import read_dlc
@@ -319,7 +320,7 @@ def resolved(library: str) -> str:
     return str(find_library(library))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompiledContext:
     """Graphs as a library compiled them. `save` writes a context binary, or an EPContext model for .onnx."""
 
@@ -327,6 +328,11 @@ class CompiledContext:
     info: ContextInfo
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """The time that the library took, by its functions."""
+
+    def __repr__(self) -> str:
+        backend = abi.backend_name(self.info.backend_id)
+        chip = f", {find_soc(self.info.soc_model)}" if self.info.soc_model else ""
+        return f"<CompiledContext of {', '.join(self.graphs)} for {backend}{chip}>"
 
     @property
     def graphs(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from openqnn.cli.quantizing import (
     read_asked,
     write_encodings,
 )
-from openqnn.errors import InputError, OutputError, UnsupportedError, UsageError
+from openqnn.errors import InputError, LibraryError, OutputError, UnsupportedError, UsageError
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from openqnn.options.model_lib import ModelLib
@@ -180,7 +180,13 @@ def run_model_lib_generator(arguments: Namespace, command: str) -> int:
     targets = [t for words in options.lib_targets or () for t in words.replace(",", " ").split()]
     name = options.lib_name.removeprefix("lib").removesuffix(".so")
     job = LibraryJob(Path(options.cpp), Path(options.bin) if options.bin else None, name)
-    build_model_library(job, options.output_dir, targets or DEFAULT_TARGETS, print)
+    try:
+        build_model_library(job, options.output_dir, targets or DEFAULT_TARGETS, print)
+    except LibraryError as error:
+        if targets:
+            raise
+        hint = f"{error.hint}; or say what to build for: -t x86_64-linux-clang"
+        raise LibraryError(error.message, hint=hint) from error
     return 0
 
 

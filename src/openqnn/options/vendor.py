@@ -106,7 +106,8 @@ def profiling_option() -> Any:
         "--profiling_option",
         metavar="NAME",
         choices=("optrace",),
-        help="optrace: with detailed, a trace of operations",
+        help="optrace: with detailed, a trace of operations; where it compiles, HTP's library leaves"
+        " <graph>_schematic.bin in the working directory",
     )
 
 
