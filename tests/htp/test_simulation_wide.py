@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -203,16 +204,20 @@ def test_tiny_weights_stay_tiny(width: int) -> None:
     assert np.abs(found[..., ::2]).max() < 0.01 < np.abs(found[..., 1::2]).min(axis=-1).mean()
 
 
-def activation(op: str, layer: bool) -> Graph:
-    """All stored integers through an op, or sums that reach beyond the range of the layer before it."""
+def activation(op: str, bits: int) -> Graph:
+    """All stored integers through an op, or sums that reach beyond the range of the layer before it.
+
+    That has weights of so many bits; with none there is no layer."""
     rng, graph, channels = np.random.default_rng(5), Graph("activation"), 32
-    shape = (1, 1, 4096, 16) if layer else (1, 64, 1024, 1)
+    shape = (1, 1, 4096, 16) if bits else (1, 64, 1024, 1)
     b, x = Builder(graph), graph.add_input("x", DType.UFIXED_16, shape)
     x.encoding = Encoding.per_tensor(1e-4, ZERO, 16)
-    if layer:
-        scales = Encoding((0.02,) * channels, (0,) * channels, 8, 3, True)
-        data = rng.integers(-127, 128, (1, 1, 16, channels)).astype(np.int8)
-        w = Value("w", DType.SFIXED_8, data.shape, scales, data)
+    if bits:
+        most = (1 << bits - 1) - 1
+        scales = Encoding((2.54 / most,) * channels, (0,) * channels, bits, 3, True)
+        kind = DType.SFIXED_16 if bits == 16 else DType.SFIXED_8
+        data = rng.integers(-most, most + 1, (1, 1, 16, channels)).astype(kind.numpy)
+        w = Value("w", kind, data.shape, scales, data)
         x = b("Conv2d", x, w, stride=(1, 1), pad_amount=((0, 0), (0, 0)))
         x.dtype, x.encoding = DType.UFIXED_16, Encoding.per_tensor(2e-4, MIDDLE, 16)
     slopes = Value(
@@ -225,14 +230,13 @@ def activation(op: str, layer: bool) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize(
-    ("op", "layer", "least"), [("Prelu", False, 0.999), ("Prelu", True, 0.999), ("HardSwish", True, 0.999)]
-)
-def test_activations(op: str, layer: bool, least: float) -> None:
-    """Behind a layer they get its sum, and cut what comes out of it to steps."""
-    ours, theirs = both(activation(op, layer))
-    assert np.mean(np.abs(ours - theirs) <= 1) >= least
-    assert abs(np.mean(ours - theirs)) < 0.05, "rounded, results would be half a step larger"
+@pytest.mark.parametrize(("op", "bits"), [("Prelu", 0), *product(("Prelu", "HardSwish"), (8, 16))])
+def test_activations(op: str, bits: int) -> None:
+    """Behind weights of 8 bits they get the sum, and cut what comes out of it to steps; behind 16 they get
+    stored integers, as they do without a layer."""
+    ours, theirs = both(activation(op, bits))
+    assert np.mean(np.abs(ours - theirs) <= 1) >= 0.999
+    assert abs(np.mean(ours - theirs)) < 0.05, "rounded instead of cut, results would be half a step larger"
 
 
 def clip(joined: bool) -> Graph:

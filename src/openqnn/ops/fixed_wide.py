@@ -107,7 +107,8 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
     zero = np.full(len(ratio), -offset_of(n.out), n.out.dtype.numpy)
     pick = slice(None) if len(ratio) > 1 else 0
     stored = b.op("QuantizeLinear", cut, b.const(ratio[pick]), b.const(zero[pick]), axis=channel % n.out.rank)
-    b.wide[stored] = cut, along(step, channel % n.out.rank, n.out.rank)
+    if not wide:  # for activations: beside weights of 16 bits they get stored integers
+        b.wide[stored] = cut, along(step, channel % n.out.rank, n.out.rank)
     return stored
 
 
@@ -149,7 +150,10 @@ def wide_prelu(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | No
 
 
 def behind_layer(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """An activation right behind a layer gets the sum, and what comes out is cut to steps, not rounded."""
+    """An activation right behind a layer gets the sum, and what comes out is cut to steps, not rounded.
+
+    So it is beside weights of 8 bits only.
+    """
     if x[0] not in b.wide or not is_wide(n.out):
         return None
     cut, step = b.wide[x[0]]
