@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 from openqnn.emit import lower
-from openqnn.errors import LibraryError, OpenQnnWarning, UnsupportedError, UsageError
+from openqnn.errors import InputError, LibraryError, OpenQnnWarning, UnsupportedError, UsageError
 from openqnn.formats.encodings import read_encodings
 from openqnn.ir import Array, Given, Graph
 from openqnn.passes.htp import legalise_htp
@@ -215,6 +215,8 @@ class _Job:
 
     def _rate(self, goal: Goal) -> Score:
         if goal.metric is None:
+            if not self.samples:
+                raise InputError("a target needs samples to measure by, and all of these have NaN")
             return partial(worst_sqnr, Outputs(self.origin, self.samples))
         return partial(_measured, goal.metric)
 

@@ -236,10 +236,15 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     from openqnn.analysis.quant_report import OutputReport, quant_report
     from openqnn.cli.report_quantization import print_quantization
     from openqnn.formats.files import replacing
-    from openqnn.quant.data import samples_of
+    from openqnn.quant.data import is_whole, samples_of
     from openqnn.quant.noise import output_noise
 
-    samples = list(islice(samples_of(found.origin, asked.data.input_list, native=asked.native), COMPARED))
+    every = samples_of(found.origin, asked.data.input_list, native=asked.native)
+    with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # they are said by now
+        samples = list(islice(filter(is_whole, every), COMPARED))
+    if not samples:
+        warnings.warn("no report: all samples have NaN", OpenQnnWarning, stacklevel=2)
+        return
     report = quant_report(found.real, made, samples)
     if found.real is not found.origin:  # tensors inside may be scaled, but outputs are what they always were
         noise = output_noise(found.origin, made, samples)

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -38,7 +39,7 @@ class Samples:
     """Samples that can be gone through, again and again where the source allows it."""
 
     def __init__(self, graph: Graph, read: Callable[[], Iterator[Mapping[str, Any]]]) -> None:
-        self._graph, self._read = graph, read
+        self._graph, self._read, self._said = graph, read, False
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         looks = {v.name: Look(v.name) for v in self._graph.inputs if self._graph.ports[v.name].dtype.is_float}
@@ -46,9 +47,9 @@ class Samples:
             for name in looks.keys() & sample.keys():
                 looks[name].at(number, np.asarray(sample[name]))
             yield sample
-        for look in looks.values():
-            for message in look.messages():
-                warnings.warn(f"calibration data: {message}", OpenQnnWarning, stacklevel=2)
+        for message in () if self._said else chain.from_iterable(k.messages() for k in looks.values()):
+            warnings.warn(f"calibration data: {message}", OpenQnnWarning, stacklevel=2)
+        self._said = True
 
 
 class CountedSamples(Samples):
@@ -86,6 +87,12 @@ def samples_of(
         f"a {type(source).__name__} holds no samples",
         hint="give an input list, a .npy or .npz file, a folder of these, or an iterable of arrays",
     )
+
+
+def is_whole(sample: Mapping[str, Any]) -> bool:
+    """Whether all is numbers: one with NaN counts for ranges, but no integer stands for it in a run."""
+    arrays = (np.asarray(given) for given in sample.values())
+    return not any(a.dtype.kind == "f" and np.isnan(a).any() for a in arrays)
 
 
 def _of_reader(graph: Graph, reader: Reader) -> Iterator[Mapping[str, Any]]:

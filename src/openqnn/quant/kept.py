@@ -9,10 +9,14 @@ from typing import Any
 
 from openqnn.ir import Array, Graph
 from openqnn.quant.calibrate import batches
+from openqnn.quant.data import is_whole
 
 
 class Kept:
-    """Hands samples on. `samples` are those that it kept: each had the same chance, however many came."""
+    """Hands samples on. `samples` are those that it kept: each had the same chance, however many came.
+
+    It keeps none with NaN in it.
+    """
 
     def __init__(self, graph: Graph, source: Iterable[Mapping[str, Any]], most: int) -> None:
         self._graph, self._source, self._most = graph, source, most
@@ -22,7 +26,7 @@ class Kept:
         chance, seen = random.Random(0), 0
         self._places = []
         for given in self._source:
-            for sample in batches(self._graph, given):
+            for sample in filter(is_whole, batches(self._graph, given)):
                 if seen < self._most:
                     self._places.append((seen, sample))
                 elif (place := chance.randrange(seen + 1)) < self._most:
@@ -59,7 +63,7 @@ def peeked(
 ) -> tuple[list[Mapping[str, Any]], Iterable[Mapping[str, Any]]]:
     """The first samples, and what goes through all of them: a source of unknown length may give them once."""
     if isinstance(source, Sized):
-        return list(islice(source, most)), source
+        return list(filter(is_whole, islice(source, most))), source
     rest = iter(source)
     first = list(islice(rest, most))
-    return first, chain(first, rest)
+    return list(filter(is_whole, first)), chain(first, rest)
