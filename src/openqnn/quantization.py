@@ -126,9 +126,7 @@ def quantize(
     chosen, wide = (chosen, {}) if float_fallback else _widened(real, chosen, known)
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
     job = _Job(calibrated, origin, known, kept, algorithms, backend, soc, threads, wide)
-    made, mixed = job.finish(chosen), None
-    if goal is not None:
-        made, mixed = job.reach(goal, made, chosen, searching)
+    made, mixed = job.done(chosen, goal, searching)
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
@@ -137,6 +135,21 @@ def quantize(
 def _no_data(float_fallback: bool, data: Any) -> None:
     if float_fallback and data is not None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
+
+
+def _say_unused_steps(made: Graph, recipe: Recipe) -> None:
+    """Steps are those of a width, which tensors may not have."""
+    if recipe.steps is None or any(
+        v.encoding and v.encoding.bitwidth == recipe.steps_width for v in made.values()
+    ):
+        return
+    low, high = recipe.steps
+    warnings.warn(
+        f"steps have no effect: {low:#x} to {high:#x} are those of {recipe.steps_width} bits, as no tensor"
+        " has",
+        OpenQnnWarning,
+        stacklevel=4,
+    )
 
 
 def _widened(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> tuple[Recipe, Mapping[str, Wide]]:
@@ -173,6 +186,16 @@ class _Job:
     @property
     def samples(self) -> list[Mapping[str, Array]]:
         return self.kept.samples if self.kept is not None else []
+
+    def done(
+        self, recipe: Recipe, goal: Goal | None, searching: Progress | None
+    ) -> tuple[Graph, Mixed | None]:
+        """The graph of a recipe, or where there is a goal the one that reaches it, and how."""
+        made, mixed = self.finish(recipe), None
+        if goal is not None:
+            made, mixed = self.reach(goal, made, recipe, searching)
+        _say_unused_steps(made, recipe)
+        return made, mixed
 
     def finish(self, recipe: Recipe, rounded: Graph | None = None) -> Graph:
         """The graph of a recipe, with the weights that algorithms make, or made of another recipe's."""

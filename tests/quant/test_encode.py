@@ -56,6 +56,14 @@ def test_restricted_steps_spread_the_range_over_fewer_integers() -> None:
     assert found.offset == (-32768,) and found.scale[0] == pytest.approx(6.0 / (0x8000 + 0x7F7F))
 
 
+def test_restricted_steps_of_8_bits_are_as_many_as_the_documentation_says() -> None:
+    """scale = (max - min) / steps; the documented pair for 8 bits is all that there are."""
+    assert encoding(-1.8, 0.5, 8, steps=(-0x80, 0x7F)) == encoding(-1.8, 0.5, 8)
+    found = encoding(-1.0, 3.0, 8, steps=(-0x40, 0x40))
+    assert found.scale[0] == pytest.approx(4.0 / 0x80) and found.offset == (-32,)
+    assert signed_encoding(np.array([2.0]), 8, None, NO_LEAST, (-0x40, 0x40)).scale[0] == 2.0 / 0x40
+
+
 def test_per_channel_weights_as_the_documentation_shows_them() -> None:
     found = signed_encoding(np.array([0.7011175155639648, 0.5228064656257629]), 8, 3, NO_LEAST)
     assert found.scale == pytest.approx((0.005520610358771377, 0.004116586343509945))

@@ -153,3 +153,16 @@ def test_a_report_tells_the_worst_and_is_a_page_of_its_own() -> None:
 def test_bad_input(data: Any, choices: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         openqnn.quantize(converted(), data, **choices)
+
+
+def test_steps_are_those_of_a_width() -> None:
+    plain, fewer = (quantized(act_bw=8, algorithms=(), steps=steps) for steps in (None, (-0x40, 0x3F)))
+    for a, b in zip(plain.values(), fewer.values(), strict=True):
+        if a.encoding is not None and b.encoding is not None and a.dtype.bits == 8 and not a.is_constant:
+            assert (
+                b.encoding.scale[0] > 1.9 * a.encoding.scale[0] or fewer.provenance[b.name] != "calibration"
+            )
+    with pytest.warns(openqnn.OpenQnnWarning, match="0x7f7f are those of 16 bits, as no tensor has"):
+        quantized(act_bw=8, algorithms=(), steps=(-0x8000, 0x7F7F))
+    with pytest.raises(UsageError, match="no steps of a tensor"):
+        quantized(steps=(-0x10000, 0x7F7F))

@@ -130,7 +130,8 @@ class QuantizerChoices:
     )  # fmt: skip
     restrict_quantization_steps: tuple[int, int] | None = option(
         None, "--restrict_quantization_steps", metavar='"MIN MAX"', parse=_steps,
-        help='the stored integers to use, in hexadecimal, such as "-0x8000 0x7F7F"',
+        help='the stored integers to use, in hexadecimal, in tensors as wide as they are: "-0x8000 0x7F7F" '
+        "is for 16 bits",
     )  # fmt: skip
 
 

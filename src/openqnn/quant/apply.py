@@ -161,7 +161,7 @@ class Apply:
             low, high = self._within_reach(group, low, high)
         if group.width == 8:
             high = max(high, *(self._least_top(v) for v in group.origins))
-        steps = self.recipe.steps if group.width == 16 else None
+        steps = self.recipe.steps_of(group.width)
         if group.multiplied and steps is None:
             low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))
         found = encoding(low, high, group.width, symmetric=group.symmetric, steps=steps)
@@ -350,7 +350,7 @@ class Apply:
         if symmetric:
             found = self._symmetric(node, value, bits, axis)
         else:
-            found = self._whole(value, bits, symmetric=False)
+            found = self._whole(value, bits, symmetric=False, steps=self.recipe.steps_of(bits))
         return self._store(value, parameter_type(bits, symmetric), found, DATA)
 
     def _symmetric(self, node: Node, value: Value, bits: int, axis: int | None) -> Encoding:
@@ -361,7 +361,8 @@ class Apply:
             if not reason and axis is not None:
                 return block_encoding(value.data, axis, size, least)
             self.whole[value.name] = reason
-        return signed_encoding(self._bounds(value, axis, bits), bits, axis, least)
+        bounds = self._bounds(value, axis, bits)
+        return signed_encoding(bounds, bits, axis, least, self.recipe.steps_of(bits))
 
     def _by_channel(self, operand: Operand) -> bool:
         if operand.channel_axis is None:
@@ -398,11 +399,13 @@ class Apply:
         need = np.abs(bias.data.astype(np.float64)) / (x.scale[0] * BIAS_LARGEST)
         return np.maximum(need if axis is not None else need.max(initial=0.0, keepdims=True), least * ROOM)
 
-    def _whole(self, value: Value, bits: int, symmetric: bool) -> Encoding:
+    def _whole(
+        self, value: Value, bits: int, symmetric: bool, steps: tuple[int, int] | None = None
+    ) -> Encoding:
         assert value.data is not None
         scheme = self.recipe.param
         low, high = choose_rows(value.data.reshape(1, -1), scheme.method, bits, symmetric, scheme.percentile)
-        return encoding(float(low[0]), float(high[0]), bits, symmetric=symmetric)
+        return encoding(float(low[0]), float(high[0]), bits, symmetric=symmetric, steps=steps)
 
     def _bias(self, node: Node, value: Value) -> Value:
         """HTP adds the bias to the products: it has their scale, by channel where the weights have that."""

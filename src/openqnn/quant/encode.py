@@ -9,6 +9,7 @@ from openqnn.ir import DType, Encoding
 from openqnn.ops.fixed16 import HIGHEST
 
 MIN_RANGE = 1e-4
+BYTE = 8
 LEAST_CHANNEL = 1e-6  # of the largest channel: channels of zeros need a scale too
 
 
@@ -23,31 +24,42 @@ def encoding(
 ) -> Encoding:
     """The encoding of unsigned storage for a range; symmetric ones have their zero in the middle of it.
 
-    With `steps` the range is spread over these signed stored values alone.
+    With `steps` the range is spread over as many stored values alone. Those of 16 bits that start at the
+    lowest are meant for products of two matrices, which need the zero in the middle.
     """
     low, high = covering(low, high)
     middle = 1 << (bitwidth - 1)
-    if steps is not None and (symmetric or -steps[0] == middle):
-        scale = 2 * max(-low, high) / (steps[1] - steps[0])
+    count = (1 << bitwidth) - 1 if steps is None else steps[1] - steps[0]
+    if steps is not None and (symmetric or (-steps[0] == middle and bitwidth > BYTE)):
+        scale = 2 * max(-low, high) / count
         return Encoding.per_tensor(scale, -middle, bitwidth, symmetric=True)
     if symmetric:
         return Encoding.per_tensor(max(-low, high) / (middle - 1), -middle, bitwidth, symmetric=True)
-    scale = (high - low) / ((1 << bitwidth) - 1)
+    scale = (high - low) / count
     return Encoding.per_tensor(scale, int(np.rint(low / scale)), bitwidth)
 
 
 def signed_encoding(
-    bounds: NDArray[np.floating], bitwidth: int, axis: int | None, least_scale: NDArray[np.floating]
+    bounds: NDArray[np.floating],
+    bitwidth: int,
+    axis: int | None,
+    least_scale: NDArray[np.floating],
+    steps: tuple[int, int] | None = None,
 ) -> Encoding:
     """The encoding of signed storage, symmetric around zero, for the largest magnitude of each channel."""
-    scales = signed_scales(bounds, bitwidth, least_scale)
+    scales = signed_scales(bounds, bitwidth, least_scale, steps)
     return Encoding(tuple(scales.tolist()), (0,) * len(scales), bitwidth, axis, symmetric=True)
 
 
 def signed_scales(
-    bounds: NDArray[np.floating], bitwidth: int, least_scale: NDArray[np.floating]
+    bounds: NDArray[np.floating],
+    bitwidth: int,
+    least_scale: NDArray[np.floating],
+    steps: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]:
     largest = min((1 << (bitwidth - 1)) - 1, HIGHEST)
+    if steps is not None:
+        largest = min(largest, (steps[1] - steps[0]) / 2)
     given = np.asarray(bounds, np.float64).reshape(-1)
     least = float(given.max(initial=0.0)) * LEAST_CHANNEL or MIN_RANGE / 2
     return np.maximum(np.maximum(given, least) / largest, least_scale)

@@ -47,12 +47,12 @@ class Recipe:
     """All choices. The defaults are those of `openqnn.quantize`; the tools with QNN's names have their own.
 
     `widths` gives single nodes (by name) another activation width, or FLOAT, and `weight_widths` another
-    width of weights, where the node's data have 16 bits. `steps` restricts the stored integers of symmetric
-    16-bit tensors, such as (-0x8000, 0x7F7F). With `headroom` ranges reach beyond what calibration saw, where
-    that is likely to be exceeded. With `wide` nodes that are next to nothing of the work, and those between
-    squares and roots, have 16 bits where activations have 8, and spectra in decibels are floating; with
-    `wide_weights` too the filters of these have weights of 16 bits. With a `block_size` weights of four bits
-    have a scale for that many input channels each, not one for all, where they can.
+    width of weights, where the node's data have 16 bits. `steps` restricts the stored integers of tensors as
+    wide as these are: (-0x8000, 0x7F7F), those of 16 bits. With `headroom` ranges reach beyond what
+    calibration saw, where that is likely to be exceeded. With `wide` nodes that are next to nothing of the
+    work, and those between squares and roots, have 16 bits where activations have 8, and spectra in decibels
+    are floating; with `wide_weights` too the filters of these have weights of 16 bits. With a `block_size`
+    weights of four bits have a scale for that many input channels each, not one for all, where they can.
     """
 
     act_bw: int = 8
@@ -91,8 +91,20 @@ class Recipe:
             )
         if self.block_size is not None:
             _check_blocks(self.block_size, self.weight_bw)
-        if self.steps is not None and self.steps[0] >= self.steps[1]:
-            raise UsageError(f"no steps lie between {self.steps[0]:#x} and {self.steps[1]:#x}")
+        if self.steps is not None and not 0 < self.steps[1] - self.steps[0] < 1 << max(ACT_WIDTHS):
+            raise UsageError(
+                f"{self.steps[0]:#x} to {self.steps[1]:#x} are no steps of a tensor: there are 1 to 0xFFFF"
+            )
+
+    @property
+    def steps_width(self) -> int:
+        """The least width that has as many steps: they are those of tensors of that width."""
+        low, high = self.steps or (0, 0)
+        return next(width for width in WEIGHT_WIDTHS if high - low < 1 << width)
+
+    def steps_of(self, width: int) -> tuple[int, int] | None:
+        """What restricts the stored integers of tensors of a width."""
+        return self.steps if self.steps is not None and width == self.steps_width else None
 
     def told(self, choices: Mapping[str, Any]) -> Recipe:
         """With some fields changed. Who says 8 bits of activations means all of them; so with weights."""
