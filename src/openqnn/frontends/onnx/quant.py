@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from openqnn.frontends.onnx.compose import as_float
-from openqnn.frontends.onnx.registry import translates
+from openqnn.frontends.onnx.registry import MICROSOFT, translates
 from openqnn.frontends.onnx.translation import Translation, narrow_type, onnx_dtype
 from openqnn.ir import DType, Encoding, Value
 
@@ -145,6 +145,7 @@ def _quantized_blocks(
 
 
 @translates("DequantizeLinear")
+@translates("DequantizeLinear", domain=MICROSOFT)  # of 16 bits, where ONNX had none yet
 def dequantize_linear(
     t: Translation, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0,
     output_dtype: int = 0,
@@ -158,6 +159,7 @@ def dequantize_linear(
 
 
 @translates("QuantizeLinear")
+@translates("QuantizeLinear", domain=MICROSOFT)
 def quantize_linear(
     t: Translation, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0,
     output_dtype: int = 0, precision: int = 0, saturate: int = 1,
