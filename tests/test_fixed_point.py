@@ -65,6 +65,7 @@ def test_files_of_the_vendor_are_alike(tmp_path: Path) -> None:
     [
         (STORED_X, False, "native=True"),
         (X, True, "wants ufixed8"),
+        (X, True, "without native=True"),
         (np.full((1, 4), np.nan, np.float32), False, "NaN"),
         (np.full((1, 4), 300), True, "beyond ufixed8"),
     ],
@@ -73,6 +74,16 @@ def test_what_is_not_meant_is_refused(array: np.ndarray, native: bool, words: st
     with openqnn.Session(relu()) as session, pytest.raises(InputError) as caught:
         session.run({"x": array}, native=native)
     assert words in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("backend", ["cpu", pytest.param("htp", marks=needs_htp)])
+def test_single_numbers(backend: str) -> None:
+    """A model may have inputs without axes."""
+    with openqnn.Session(parse_graph(TEXT.replace("[1,4]", "[]")), backend) as session:
+        for given in (np.float32(0.3), np.asarray(0.3, np.float32)):
+            found = session.run({"x": given})["y"]
+            assert isinstance(found, np.ndarray) and found.shape == () and found == pytest.approx(0.3)
+        assert session.run({"x": np.uint8(134)}, native=True)["y"] == 12
 
 
 def test_random_inputs_are_real_numbers() -> None:

@@ -59,7 +59,9 @@ def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Arr
     if kinds[0] != kinds[1] and kinds not in ("iu", "ui"):
         raise InputError(
             f"input '{value.name}' is {array.dtype}, the graph wants {seen.label}",
-            hint=f"convert it on purpose: array.astype('{seen.numpy}')",
+            hint=f"convert it on purpose: array.astype('{seen.numpy}')"
+            if not seen.is_fixed
+            else "without native=True real numbers are quantized by the graph's encoding",
         )
     if wanted.kind in "iu" and array.size:
         limits = np.iinfo(wanted.name)
@@ -81,7 +83,7 @@ def outward(value: Value, port: Port | None, array: Array, *, native: bool = Fal
     if is_coded(value, port):
         assert value.encoding is not None
         array = value.encoding.dequantize(array)
-    return array if array.dtype == wanted else array.astype(wanted)
+    return np.asarray(array, wanted)
 
 
 def _encoded(value: Value, array: Array) -> Array:
@@ -93,4 +95,5 @@ def _encoded(value: Value, array: Array) -> Array:
         )
     if np.isnan(array).any():
         raise InputError(f"input '{value.name}' has NaN, which {value.dtype.label} cannot hold")
-    return value.encoding.quantize(array, value.dtype.signed).astype(value.dtype.numpy)
+    stored = value.encoding.quantize(array, value.dtype.signed)
+    return np.asarray(stored, value.dtype.numpy)  # of a single number numpy makes no array
