@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from openqnn.errors import BackendError
-from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
+from openqnn.ir import Array, DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import OpSchema, schema_of
 from openqnn.ops.body import Body
 from openqnn.ops.fixed_change import copies, is_direct, is_joined, sources
@@ -68,6 +68,7 @@ class Lowering:
         self.joined: dict[Value, list[Encoding]] = {}
         self.followed: set[Value] = set()  # by HTP's own arithmetic
         self.shown: set[Value] = set()  # outputs of the graph
+        self.half = False  # whether what is floating has the precision that HTP computes it in
         self._inputs: dict[str, Value] = {}
 
     def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
@@ -80,9 +81,11 @@ class Lowering:
 
     def add(self, graph: Graph) -> None:
         """All nodes; `known` then tells the names and axis orders of their values."""
+        self.half = any(map(_is_fixed, graph.nodes))
         self._inputs = {f"in.{i}": v for i, v in enumerate(graph.inputs)}
         for name, value in self._inputs.items():
-            self._remember(value, identity(value.rank), name)
+            self.types[name] = value.dtype.numpy, value.shape
+            self._remember(value, identity(value.rank), self._halved(value, name))
         self.shown.update(graph.outputs)
         for node in graph.nodes:
             if copies(node) and node.x(0).encoding != node.out.encoding:
@@ -145,7 +148,22 @@ class Lowering:
 
     def _constant(self, value: Value, perm: Perm) -> str:
         assert value.data is not None
-        return self.body.const(value.data.transpose(perm))
+        return self._const(value, value.data.transpose(perm))
+
+    def _const(self, value: Value, data: Array) -> str:
+        if self._is_halved(value):
+            with np.errstate(over="ignore"):
+                data = data.astype(np.float16).astype(np.float32)
+        return self.body.const(data)
+
+    def _is_halved(self, value: Value) -> bool:
+        return self.half and value.dtype is DType.FLOAT_32
+
+    def _halved(self, value: Value, name: str) -> str:
+        """Real numbers as HTP has them: of half precision, whatever type the graph says."""
+        if not self._is_halved(value):
+            return name
+        return self.body.cast(self.body.cast(name, np.float16), np.float32)
 
     def _derive(self, value: Value, perm: Perm, real: bool) -> str:
         have = self.known.get((value, real), {})
@@ -331,7 +349,7 @@ class Lowering:
         if real and value.dtype.is_fixed:
             self._remember(value, perm, self._quantize(value, name, perm))
         else:
-            self._remember(value, perm, name)
+            self._remember(value, perm, self._halved(value, name))
 
     def _operand(self, node: Node, schema: OpSchema, index: int, perm: Perm, real: bool) -> str:
         value, declared = node.inputs[index], schema.operand(index)
@@ -350,7 +368,7 @@ class Lowering:
         """A broadcast operand of lower rank, given all axes so that it can follow the permutation."""
         shape = (1,) * (len(perm) - value.rank) + value.shape
         if value.data is not None and not (real and value.dtype.is_fixed):
-            return self.body.const(value.data.reshape(shape).transpose(perm))
+            return self._const(value, value.data.reshape(shape).transpose(perm))
         full = self.body.reshape(self._get(value, identity(value.rank), real), shape)
         return self.body.transpose(full, perm)
 
@@ -400,6 +418,13 @@ class Lowering:
         shape = (1,) * (len(perm) - value.rank) + value.shape
         moved = encoding.permuted(perm) if encoding is not None and len(perm) == value.rank else encoding
         return Value(value.name, dtype, permuted(shape, perm), moved)
+
+
+def _is_fixed(node: Node) -> bool:
+    """Whether it computes in fixed point, and does not only change to it and back or move it about."""
+    schema = schema_of(node)
+    changes = schema.on_stored or schema.keeps_values
+    return not changes and any(v.dtype.is_fixed for v in node.outputs)
 
 
 def _trailing(shape: Shape) -> Shape:
