@@ -206,10 +206,16 @@ class _Job:
             change_fixed(
                 self.calibrated.graph, applied.graph, self.algorithms, self.samples, self.given, self.threads
             )
-        if 16 in (recipe.float_bw, recipe.float_bias_bw):
-            set_float_width(applied.graph, recipe.float_bw, recipe.float_bias_bw)
+        width = self._float_width(recipe)
+        if 16 in (width, recipe.float_bias_bw):
+            set_float_width(applied.graph, width, recipe.float_bias_bw)
         applied.graph.provenance = applied.provenance | self._widened(applied)
         return applied.graph
+
+    def _float_width(self, recipe: Recipe) -> int:
+        """That of the recipe, or a narrower one in which all is given that is given in floats."""
+        said = {given.bitwidth for given in self.given.values() if given.floating}
+        return min(recipe.float_bw, *said) if len(said) == 1 else recipe.float_bw
 
     def _widened(self, applied: Applied) -> dict[str, str]:
         """Where encodings of nodes came from that have 16 bits of their own accord."""

@@ -166,3 +166,14 @@ def test_steps_are_those_of_a_width() -> None:
         quantized(act_bw=8, algorithms=(), steps=(-0x8000, 0x7F7F))
     with pytest.raises(UsageError, match="no steps of a tensor"):
         quantized(steps=(-0x10000, 0x7F7F))
+
+
+@pytest.mark.parametrize("width", [16, 32])
+def test_floats_are_as_wide_as_they_are_given(width: int) -> None:
+    (node,) = (n for n in converted().nodes if n.name == "conv2d_9")
+    graph = quantized(
+        act_bw=8, algorithms=(), given={node.x(1).name: Given("override", width, floating=True)}
+    )
+    floating = {v.dtype for v in graph.values() if v.dtype.is_float}
+    assert floating == {DType.FLOAT_16 if width == 16 else DType.FLOAT_32}
+    assert worst(run(graph)) > 20
