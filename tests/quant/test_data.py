@@ -93,6 +93,9 @@ def test_raw_files_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
     path = write_list(tmp_path, [{"x": images(1)[0], "ids": np.float32([[1, 1e12]])}])
     with pytest.raises(InputError, match="beyond int32"):
         list(samples_of(graph(ids=True), path))
+    path = write_list(tmp_path, [{"x": images(1)[0], "ids": np.int32([[3, 4]])}])
+    with pytest.raises(InputError, match=r"not whole, for int32\n.*--use_native_input_files"):
+        list(samples_of(graph(ids=True), path))
 
 
 def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

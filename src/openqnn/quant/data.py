@@ -223,10 +223,12 @@ class RawFiles:
         whole = (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(port.shape)
         wanted = port.dtype.numpy
         if wanted.kind in "iu" and whole.dtype != wanted:
-            limits = np.iinfo(wanted.name)
+            limits, subject = np.iinfo(wanted.name), f"{self._list.path}, line {group[0][0]}, input '{name}'"
             if not (limits.min <= whole.min() and whole.max() <= limits.max):
-                subject = f"{self._list.path}, line {group[0][0]}, input '{name}'"
                 raise InputError(f"{subject}: numbers beyond {port.dtype.label}")
+            if np.any(whole != np.rint(whole)):  # integers that are read as floats are next to nothing
+                hint = f"--use_native_input_files if the file holds {port.dtype.label}"
+                raise InputError(f"{subject}: numbers that are not whole, for {port.dtype.label}", hint=hint)
             return whole.astype(wanted)
         return whole.astype(wanted) if wanted.kind == "b" else whole
 
