@@ -367,6 +367,14 @@ def test_an_input_without_a_shape() -> None:
 def test_shapes_and_symbols_that_the_model_does_not_have() -> None:
     assert_refused(convert(relu(), "--input_shape", "z=1"), "the model has no input 'z'", "'x'", code=2)
     assert_refused(convert(relu(), "--dim", "n=1"), "the model has no dimension 'n'", code=2)
+
+
+def test_sizes_that_contradict_each_other() -> None:
+    shape = ("--input_shape", "x=4,3")
+    assert_refused(convert(relu(), *shape, "--batch", "2"), "batch 2 has no effect", "leave it out", code=2)
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ("n", 3))])
+    assert_refused(convert(proto, *shape, "--dim", "n=2"), "shape [4, 3] has 4 where 'n' is said to be 2")
+    assert_converts(proto, *shape, "--dim", "n=4", "--batch", "4")
     assert_refused(convert(relu(), "--input_shape", "x=1,2,3"), "input 'x'", "rank 2")
 
 

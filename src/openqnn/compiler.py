@@ -54,7 +54,7 @@ from openqnn.runtime.vendor import (
     with_outputs,
 )
 
-HTP_LIBRARY = "libQnnHtp"
+HTP_LIBRARY, IR_LIBRARY, SAVER_LIBRARY = "libQnnHtp", "libQnnIr", "libQnnSaver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,15 @@ class Compiled:
 
 def is_htp(library: str) -> bool:
     return Path(library).name.startswith(HTP_LIBRARY)
+
+
+def check_computes(library: str) -> None:
+    """libQnnIr takes part like a backend, and gives out memory that nothing was written to."""
+    if Path(library).name.startswith(IR_LIBRARY):
+        raise UsageError(
+            f"{Path(library).name} writes DLC files and computes nothing",
+            hint="qairt-converter writes a DLC file; --backend htp or cpu runs it",
+        )
 
 
 def net_of(graph: Graph, library: str) -> Net:
@@ -380,6 +389,7 @@ class GraphExecutable:
         from openqnn.passes.htp import legalise_htp
 
         path = find_library(library)
+        check_computes(str(path))
         self._graph = legalise_htp(graph) if "Htp" in path.name else graph
         self._net = lower(self._graph)
         device = None if soc is None else DeviceOptions(find_soc(soc).model)

@@ -133,6 +133,7 @@ def _importer(
     keep_quant_nodes: bool = False,
 ) -> Importer:
     from openqnn.frontends.onnx import Dimensions, importer
+    from openqnn.frontends.onnx.inputs import is_batch_unused
 
     said = Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
     found = importer(model, said, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
@@ -142,6 +143,10 @@ def _importer(
             raise UsageError(
                 f"the model has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, inputs))}"
             )
+    if is_batch_unused(said, inputs):
+        raise UsageError(
+            f"batch {batch} has no effect: the shape of every input is given", hint="leave it out"
+        )
     symbols = {
         d.dim_param for i in found.model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param
     }

@@ -63,6 +63,22 @@ def test_files_of_the_wrong_size(mnist: Prepared, count: int, dtype: type[np.gen
     refused(mnist, "line 1, input 'Input3'", words)
 
 
+def test_a_library_that_computes_nothing(mnist: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mnist.folder)
+    before = sorted(mnist.folder.iterdir())
+    done = mnist.run("--dlc_path", mnist.dlc, backend="ir", to="bad")
+    assert_refused(done, "libQnnIr.so writes DLC files and computes nothing", code=2)
+    assert sorted(mnist.folder.iterdir()) == before
+
+
+def test_a_library_that_only_writes_down(mnist: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mnist.folder)
+    done = mnist.run("--dlc_path", mnist.dlc, backend="saver")
+    assert done.code == 0, done.err
+    assert "computes nothing" in done.err
+    assert (mnist.folder / "saver_output" / "saver_output.c").is_file()
+
+
 def test_a_list_that_is_no_text(mnist: Prepared) -> None:
     mnist.list.write_bytes(b"\xff\xfe\x00\x80")
     refused(mnist, "is not a text file")

@@ -18,7 +18,7 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import Source, Wanted, for_child, run_job
+from openqnn.compiler import SAVER_LIBRARY, Source, Wanted, check_computes, for_child, run_job
 from openqnn.errors import UsageError
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.options.field import read_options
@@ -57,6 +57,9 @@ def run_net_run(arguments: Namespace) -> int:
         log_level=tooling.log_level,
         chosen=not model.retrieve_context,
     )
+    check_computes(made.target.library)
+    if Path(made.target.library).name.startswith(SAVER_LIBRARY):
+        say(f"note: {SAVER_LIBRARY}.so writes what it is asked into saver_output and computes nothing")
     settings = _settings(lists, inputs, outputs, execution, profile, made.config)
     measured = profiling(profile.profiling_level, profile.profiling_option, made.target.library)
     wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))

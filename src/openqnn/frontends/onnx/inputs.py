@@ -27,6 +27,7 @@ def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
     declared = [_dimension(d) for d in tensor.shape.dim]
     if info.name in said.shapes:
         given = tuple(said.shapes[info.name])
+        _check_symbols(info.name, declared, given, said.symbols)
         return _checked(info.name, declared if tensor.HasField("shape") else None, given)
     if not tensor.HasField("shape"):
         raise DynamicShapeError(f"input '{info.name}' has no shape", name=info.name, shape="N,...")
@@ -37,6 +38,25 @@ def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
             f"input '{info.name}' has dynamic dimensions: [{text}]", name=info.name, shape=_example(shape)
         )
     return _sized(info.name, tuple(int(d) for d in shape))
+
+
+def _check_symbols(
+    name: str, declared: Sequence[int | str], given: Shape, symbols: Mapping[str, int]
+) -> None:
+    for symbol, size in zip(declared, given, strict=False):
+        if isinstance(symbol, str) and symbols.get(symbol, size) != size:
+            raise ShapeError(
+                f"input '{name}': shape {list(given)} has {size} where '{symbol}' is said to be"
+                f" {symbols[symbol]}",
+                hint="leave one of the two out",
+            )
+
+
+def is_batch_unused(said: Dimensions, inputs: Sequence[str]) -> bool:
+    """Whether all inputs have shapes of their own, and none of them this batch."""
+    return said.batch is not None and all(
+        name in said.shapes and tuple(said.shapes[name][:1]) != (said.batch,) for name in inputs
+    )
 
 
 def _sized(name: str, shape: Shape) -> Shape:
