@@ -21,7 +21,11 @@ td.name { font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: 
 svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); stroke-width: 1; }
 svg .dot { fill: var(--bar); } svg .dot.weak { fill: var(--bad); } svg .goal { stroke: var(--mark); }
 svg text { fill: currentColor; font-size: 10px; }
-input { font: inherit; padding: .3rem .5rem; width: 20rem; margin: .5rem 0; }
+input { font: inherit; padding: .3rem .5rem; width: 20rem; max-width: 100%; margin: .5rem 0; }
+@media (max-width: 60rem) {
+  table, .course { display: block; overflow-x: auto; }
+  .course svg { width: 60rem; }
+}
 """
 SCRIPT = """
 const body = document.querySelector('#all tbody');
@@ -46,6 +50,7 @@ def quant_page(report: QuantReport) -> str:
         [
             "<!doctype html>",
             f'<html lang="en"><head><meta charset="utf-8"><title>{escape(report.name)}: quantization</title>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<style>{STYLE}</style></head><body>",
             f"<h1>Quantization of {escape(report.name)}</h1>",
             f"<p>{report.fixed_nodes} of {report.nodes} nodes compute in fixed point.</p>",
@@ -98,7 +103,8 @@ def _course(tensors: Sequence[TensorReport]) -> str:
     )
     ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db}</text>' for db in range(0, int(top) + 1, 20))
     goal = f'<line class="goal" x1="25" x2="{width}" y1="{y(GOOD_SQNR):.1f}" y2="{y(GOOD_SQNR):.1f}"/>'
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="SQNR in dB">{ticks}{goal}{dots}</svg>'
+    box = f'viewBox="0 0 {width} {height}" role="img" aria-label="SQNR in dB"'
+    return f'<div class="course"><svg {box}>{ticks}{goal}{dots}</svg></div>'
 
 
 def _worst(worst: Sequence[TensorReport]) -> str:
