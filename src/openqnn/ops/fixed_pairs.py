@@ -38,7 +38,8 @@ WORD = 1 << 15  # and the factor times it to that
 def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     """The sum or difference of two 8-bit tensors: factors of 14 bits for both together, then rounded down.
 
-    The constant that holds the zero points and the half for rounding is coarser than the factors.
+    Factors are multiples of the step's inverse, and halves of them go to even numbers. The constant that
+    holds the zero points and the half for rounding is coarser than the factors.
     """
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
@@ -48,8 +49,8 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
         return line
     *scales, step = (single(scale_of(v)) for v in values)
     bits = FACTORS - int(np.floor(np.log2(sum(scales) / step)))
-    ratios = [float(scale / step) for scale in scales]
-    factors = [nearest(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
+    ratios = [float(scale * (single(1.0) / step)) for scale in scales]
+    factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
     constant = CONSTANT * np.ceil((np.ldexp(0.5 - offset_of(n.out), bits) + zeros) / CONSTANT - 0.5)
 
