@@ -372,6 +372,9 @@ def test_shapes_and_symbols_that_the_model_does_not_have() -> None:
 def test_sizes_that_contradict_each_other() -> None:
     shape = ("--input_shape", "x=4,3")
     assert_refused(convert(relu(), *shape, "--batch", "2"), "batch 2 has no effect", "leave it out", code=2)
+    node = helper.make_node("Add", ["x", "z"], ["y"])
+    scalar = model([node], [tensor("x", (4, 3)), tensor("z", ())])
+    assert_refused(convert(scalar, *shape, "--batch", "2"), "batch 2 has no effect", code=2)
     proto = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ("n", 3))])
     assert_refused(convert(proto, *shape, "--dim", "n=2"), "shape [4, 3] has 4 where 'n' is said to be 2")
     assert_converts(proto, *shape, "--dim", "n=4", "--batch", "4")

@@ -137,16 +137,15 @@ def _importer(
 
     said = Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
     found = importer(model, said, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
-    inputs = [i.name for i in found.model.graph.input if i.name not in found.model.arrays]
+    infos = [i for i in found.model.graph.input if i.name not in found.model.arrays]
+    inputs = [i.name for i in infos]
     for name in input_shapes or {}:
         if name not in inputs:
             raise UsageError(
                 f"the model has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, inputs))}"
             )
-    if is_batch_unused(said, inputs):
-        raise UsageError(
-            f"batch {batch} has no effect: the shape of every input is given", hint="leave it out"
-        )
+    if is_batch_unused(said, infos):
+        raise UsageError(f"batch {batch} has no effect: no input has it", hint="leave it out")
     symbols = {
         d.dim_param for i in found.model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param
     }

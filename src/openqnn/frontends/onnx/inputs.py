@@ -52,11 +52,16 @@ def _check_symbols(
             )
 
 
-def is_batch_unused(said: Dimensions, inputs: Sequence[str]) -> bool:
-    """Whether all inputs have shapes of their own, and none of them this batch."""
+def is_batch_unused(said: Dimensions, inputs: Sequence[onnx.ValueInfoProto]) -> bool:
+    """Whether no input has this batch: all have shapes of their own, or are single numbers."""
     return said.batch is not None and all(
-        name in said.shapes and tuple(said.shapes[name][:1]) != (said.batch,) for name in inputs
+        tuple(said.shapes[i.name][:1]) != (said.batch,) if i.name in said.shapes else _is_number(i)
+        for i in inputs
     )
+
+
+def _is_number(info: onnx.ValueInfoProto) -> bool:
+    return info.type.tensor_type.HasField("shape") and not info.type.tensor_type.shape.dim
 
 
 def _sized(name: str, shape: Shape) -> Shape:
