@@ -29,17 +29,19 @@ from openqnn.ops.fixed import (
 from openqnn.ops.fixed_tables import BYTES, by_line, by_sum
 from openqnn.ops.shapes import along
 
-FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14
+FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14, and the larger one of a difference is as much
+MOST_BITS = 15  # behind the point of a factor
 CONSTANT = 256  # what is added to it is a multiple of that
 MIDDLE = 256  # the middle of all products of two bytes is rounded to that
 WORD = 1 << 15  # and the factor times it to that
 
 
 def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
-    """The sum or difference of two 8-bit tensors: factors of 14 bits for both together, then rounded down.
+    """The sum or difference of two 8-bit tensors: factors of 14 bits, then rounded down.
 
-    Factors are multiples of the step's inverse, and halves of them go to even numbers. The constant that
-    holds the zero points and the half for rounding is coarser than the factors.
+    Those of a sum have so many together, and in a difference it is the larger one. Factors are multiples of
+    the step's inverse, and halves of them go to even numbers. The constant that holds the zero points and
+    the half for rounding is coarser than the factors.
     """
     values = (n.x(0), n.x(1), n.out)
     if not _are_bytes(values):
@@ -48,7 +50,8 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     if line is not None:
         return line
     *scales, step = (single(scale_of(v)) for v in values)
-    bits = FACTORS - int(np.floor(np.log2(sum(scales) / step)))
+    largest = sum(scales) if sign > 0 else max(scales)
+    bits = min(FACTORS - int(np.floor(np.log2(largest / step))), MOST_BITS)
     ratios = [float(scale * (single(1.0) / step)) for scale in scales]
     factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
