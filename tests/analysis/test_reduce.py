@@ -10,10 +10,11 @@ from openqnn.analysis.bundle import write_bundle
 from openqnn.analysis.cutting import components, part_of
 from openqnn.analysis.reduce import Reduced, failure_kind, random_feed, reduce_net
 from openqnn.emit import lower
-from openqnn.errors import ModelError
+from openqnn.errors import BackendError, ModelError
 from openqnn.ir.text import parse_graph
 from openqnn.pipeline import convert, load
 from openqnn.qnn import abi
+from openqnn.qnn.isolated import Worker
 from openqnn.qnn.net import Net, NetScalar, NetTensor, TensorKind
 from openqnn.qnn.options import DeviceOptions
 from tests.models.fetch import model_path, static_shapes
@@ -51,6 +52,14 @@ def real_net(model: str) -> Net:
 @pytest.fixture(scope="module")
 def norms() -> Reduced:
     return reduce_net(lower(parse_graph(NORMS)), "htp", SM8650)
+
+
+@needs_htp
+def test_a_graph_that_does_not_compile_comes_with_what_to_do() -> None:
+    net = lower(parse_graph(NORMS))
+    with Worker() as worker, pytest.raises(BackendError, match="graphFinalize failed") as caught:
+        worker.run(net, random_feed(net), "htp")
+    assert "`openqnn reduce` finds the smallest part" in caught.value.hint
 
 
 @needs_htp

@@ -25,6 +25,15 @@ graph "mixed" {
 }
 """
 
+# HTP v68 takes every float node, and compiles some.
+ELU = """
+graph "elu" {
+  input %x: float32[1,4,4,8]
+  %y: float32[1,4,4,8] = Elu(%x) alpha=1.0 @ "onnx node /elu"
+  output %y
+}
+"""
+
 
 @pytest.fixture(autouse=True)
 def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +105,19 @@ def test_check_asks_the_library() -> None:
     result = openqnn("check", model_path("mnist_conv"), "--backend", "htp", "--soc", "SM8550")
     assert (result.code, result.err) == (0, "")
     assert result.out == "libQnnHtp.so for SM8550 (SoC 43, HTP v73): 10 of 10 nodes taken, 0 refused.\n"
+
+
+@needs_htp
+def test_check_warns_of_floats_for_a_chip_without() -> None:
+    graph, wanted = saved(ELU), "quantize the model, or choose a chip of HTP v69 or later"
+    found = json.loads(openqnn("check", graph, "--backend", "htp", "--soc", "SM8350", "--json").out)
+    assert found["ok"] and found["warning"].startswith("a node in floating point may fail")
+    assert wanted in found["warning"]
+    assert not json.loads(openqnn("check", graph, "--backend", "htp", "--json").out)["warning"]
+    assert_refused(
+        openqnn("compile", graph, "--soc", "SM8350", "-o", "x.bin"), "graphFinalize failed", wanted
+    )
+    assert openqnn("compile", graph, "--soc", "SM8450", "-o", "x.bin").code == 0
 
 
 @needs_cpu

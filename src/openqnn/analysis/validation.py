@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from openqnn.emit import lower
 from openqnn.errors import LibraryError, UnsupportedError
 from openqnn.ir import DType, Graph
+from openqnn.qnn.graph import float_nodes
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
-from openqnn.qnn.soc import ARCHITECTURES, find_soc, soc_of_arch
+from openqnn.qnn.soc import ARCHITECTURES, find_soc, no_floats, soc_of_arch
 from openqnn.qnn.validate import Verdict, validate_net
 
 _SECONDS = 120.0
@@ -58,13 +59,17 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What a library says of a graph: how many nodes of each op it was given, and which it refused."""
+    """What a library says of a graph: how many nodes of each op it was given, and which it refused.
+
+    `warning` is what the library does not say, and would only be found when the graph is compiled.
+    """
 
     library: str
     target: str
     nodes: int
     refused: tuple[Refused, ...]
     counts: Mapping[str, int]
+    warning: str = ""
 
     @property
     def ok(self) -> bool:
@@ -103,7 +108,12 @@ def validate_graph(graph: Graph, library: str, soc: str | int | None = None) -> 
     verdicts = validate_net(net, path, device, timeout=_SECONDS)
     counts = Counter(node.op for node in net.nodes)
     refused = tuple(_refused(each, net) for each in verdicts if not each.ok)
-    return Validation(path.name, str(chip) if chip else "", len(verdicts), refused, dict(counts))
+    target, warning = str(chip) if chip else "", ""
+    floats = len(float_nodes(net))
+    if chip is not None and not chip.has_floats and floats:
+        nodes = "a node" if floats == 1 else f"{floats} nodes"
+        warning = f"{nodes} in floating point may fail to compile; {no_floats(chip)}"
+    return Validation(path.name, target, len(verdicts), refused, dict(counts), warning)
 
 
 def validation_matrix(graph: Graph) -> Matrix:

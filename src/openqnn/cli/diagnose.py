@@ -155,6 +155,7 @@ def _validation(found: Validation) -> dict[str, Any]:
         "nodes": found.nodes,
         "ops": dict(found.counts),
         "refused": [dataclasses.asdict(each) for each in found.refused],
+        "warning": found.warning,
     }
 
 

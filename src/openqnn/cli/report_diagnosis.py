@@ -45,6 +45,8 @@ def print_validation(found: Validation) -> None:
     where = f"{found.library} for {found.target}" if found.target else found.library
     taken = found.nodes - len(found.refused)
     out.print(f"{escape(where)}: {taken} of {found.nodes} nodes taken, {len(found.refused)} refused.")
+    if found.warning:
+        out.print(f"warning: {escape(found.warning)}")
 
 
 def print_matrix(matrix: Matrix) -> None:
@@ -60,6 +62,9 @@ def print_matrix(matrix: Matrix) -> None:
     reasons = {(r.op, r.reason): name for name, column in matrix.columns.items() for r in column.refused}
     for (op, reason), name in reasons.items():
         out.print(f"{escape(op)} on {name}: {escape(reason)}")
+    for name, column in matrix.columns.items():
+        if column.warning:
+            out.print(f"{name}: {escape(column.warning)}")
     out.print(
         "\nCells: nodes taken, and refused ones after a slash. A graph for HTP is put in HTP's forms first."
     )

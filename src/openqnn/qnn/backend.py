@@ -15,7 +15,7 @@ from openqnn.qnn.api import Api
 from openqnn.qnn.library import Library, load_library, unload_library
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.options import DeviceOptions
-from openqnn.qnn.soc import DEFAULT_SOC
+from openqnn.qnn.soc import ARCHITECTURES, DEFAULT_SOC, Soc, find_soc, soc_of_arch
 from openqnn.qnn.unmarshal import text
 
 Progress = Callable[[str], None]
@@ -44,6 +44,7 @@ class Backend:
         self._unloads = loaded if self.api.backend_id == abi.BACKEND_SAVER else None
         if device is not None and not self.is_htp:
             raise UsageError(f"a SoC can only be chosen for HTP, not for {loaded.name}")
+        self.soc = _soc(device or DeviceOptions(DEFAULT_SOC)) if self.is_htp else None
         with ExitStack() as on_failure:
             on_failure.push(self._handles)
             self._open(device or DeviceOptions(DEFAULT_SOC), log_level)
@@ -88,6 +89,13 @@ class Backend:
         self.api.call(create, *arguments, c.byref(handle))
         self._handles.callback(self.api.call, free, handle)
         return handle
+
+
+def _soc(device: DeviceOptions) -> Soc | None:
+    """The chip that graphs are compiled for, where it can be told."""
+    if device.soc is not None:
+        return find_soc(device.soc)
+    return soc_of_arch(device.arch) if device.arch in ARCHITECTURES else None
 
 
 def _ignore(step: str) -> None:

@@ -14,6 +14,7 @@ from openqnn.qnn.draft import Draft
 from openqnn.qnn.marshal import Arena, scalar
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor
 from openqnn.qnn.options import GraphOptions
+from openqnn.qnn.soc import no_floats
 
 
 class Graph:
@@ -28,8 +29,10 @@ class Graph:
         outputs: Sequence[Slot],
         *,
         finalized: bool,
+        advice: str = "",
     ) -> None:
-        self.name, self._backend, self.handle = name, backend, handle
+        """`advice` is for whoever finds that it cannot be compiled."""
+        self.name, self._backend, self.handle, self._advice = name, backend, handle, advice
         self._slots, self._finalized = (tuple(inputs), tuple(outputs)), finalized
 
     @property
@@ -43,7 +46,11 @@ class Graph:
     def finalize(self, profile: c.c_void_p | None = None) -> None:
         """Let the library compile the graph."""
         self._backend.progress(f"finalize graph '{self.name}'")
-        self._backend.api.call("graphFinalize", self.handle, profile, None, subject=f"graph '{self.name}'")
+        subject = f"graph '{self.name}'"
+        try:
+            self._backend.api.call("graphFinalize", self.handle, profile, None, subject=subject)
+        except BackendError as error:
+            raise BackendError(error.message, hint=self._advice) from error
         self._finalized = True
 
     def bind(self, inputs: Mapping[str, Array]) -> Binding:
@@ -95,7 +102,8 @@ class Composer:
         for node in net.nodes:
             self.add(node, validate=validate)
         slots = [self._slots(names) for names in (net.inputs, net.outputs)]
-        return Graph(self._backend, net.name, self.handle, *slots, finalized=False)
+        advice = _advice(self._backend, net)
+        return Graph(self._backend, net.name, self.handle, *slots, finalized=False, advice=advice)
 
     def add(self, node: NetNode, *, validate: bool) -> None:
         config = self.config(node)
@@ -156,6 +164,19 @@ class Composer:
     def _create(self, struct: abi.Tensor, subject: str) -> abi.Tensor:
         self._api.call("tensorCreateGraphTensor", self.handle, c.byref(struct), subject=subject)
         return struct
+
+
+def float_nodes(net: Net) -> list[NetNode]:
+    """Those that compute floats from floats; not those that begin or end a part in fixed point."""
+    floats = {tensor.name for tensor in net.tensors.values() if tensor.dtype in (abi.FLOAT_16, abi.FLOAT_32)}
+    return [node for node in net.nodes if floats & {*node.inputs} and floats & {*node.outputs}]
+
+
+def _advice(backend: Backend, net: Net) -> str:
+    """What to do where the library takes all nodes of a graph and then fails to compile it."""
+    if backend.soc is not None and not backend.soc.has_floats and float_nodes(net):
+        return no_floats(backend.soc)
+    return "`openqnn reduce` finds the smallest part of the graph that still fails, and writes it to a file"
 
 
 def graph_records(backend: Backend, net: Net, options: GraphOptions | None) -> list[tuple[int, int, int]]:

@@ -23,6 +23,10 @@ class Soc:
     arch: int | None
     vtcm_mb: int | None
 
+    @property
+    def has_floats(self) -> bool:
+        return self.arch is None or self.arch >= FLOATS_FROM
+
     def __str__(self) -> str:
         return f"{self.name} (SoC {self.model}, HTP v{self.arch})" if self.arch else self.name
 
@@ -84,6 +88,9 @@ def _row(line: str) -> Soc:
 
 SOCS: tuple[Soc, ...] = tuple(_row(line) for line in _TABLE.strip().splitlines())
 ARCHITECTURES: tuple[int, ...] = (68, 69, 73, 75, 79, 81)
+FLOATS_FROM = 69
+"""The first architecture that computes floats. For an older one the library takes every float node, compiles
+some, and fails to compile others."""
 
 
 def find_soc(wanted: str | int | None = None) -> Soc:
@@ -103,6 +110,11 @@ def find_soc(wanted: str | int | None = None) -> Soc:
     close = get_close_matches(text, [soc.name for soc in SOCS], n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(s.name for s in SOCS)}"
     raise UsageError(f"there is no SoC '{wanted}'", hint=hint)
+
+
+def no_floats(soc: Soc) -> str:
+    """What to do with a float graph for a chip that does not compute floats."""
+    return f"{soc} computes no floats: quantize the model, or choose a chip of HTP v{FLOATS_FROM} or later"
 
 
 def soc_of_arch(arch: str | int) -> Soc:
