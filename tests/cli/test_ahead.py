@@ -39,6 +39,13 @@ def test_context_binaries_are_the_same_to_the_byte(
     assert (tmp_path / "ahead.bin").read_bytes() == (tmp_path / "plain.bin").read_bytes()
 
 
+def test_no_warnings_where_errors_are_asked_for(mnist: Prepared, tmp_path: Path) -> None:
+    flags = ("--dlc_path", mnist.dlc, "--backend", "htp", "--output_dir", tmp_path, "--binary_file", "c")
+    done = started("qnn_context_binary_generator", *flags, "--log_level", "error")
+    assert done.returncode == 0 and "<W>" not in done.stderr
+    assert "<W>" in started("qnn_context_binary_generator", *flags, "--log_level", "warn").stderr
+
+
 def test_results_are_the_same(mnist: Prepared) -> None:
     flags = ("--dlc_path", mnist.dlc, "--backend=libQnnHtp.so", "--input_list", mnist.list)
     done = started("qnn_net_run", *flags, "--output_dir", mnist.folder / "ahead")

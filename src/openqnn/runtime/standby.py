@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from openqnn.errors import OpenQnnError
+from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import Child, can_fork
 from openqnn.qnn.memory import keep_freed
@@ -53,4 +54,5 @@ def _open(library: str, meanwhile: Callable[[Reporter], None] | None, reporter: 
     with ThreadPoolExecutor(1) as aside, suppress(OpenQnnError):  # whoever opens it for a task hears of it
         if meanwhile is not None:
             aside.submit(meanwhile, reporter)
-        _held.append(open_backend(Target(library, DeviceOptions(DEFAULT_SOC)), warm=True))
+        quiet = Target(library, DeviceOptions(DEFAULT_SOC), log_level=abi.LOG_ERROR)  # nobody asked for it
+        _held.append(open_backend(quiet, warm=True))
