@@ -85,10 +85,23 @@ def _line(n: Node, b: Body, x: Sequence[str]) -> str | None:
         addend = _number(b, x[1 - i], n.x(1 - i))
         if not _are_alike(n, factor, addend):
             return None
+        found = _byte_line(n, b, name, data, factor, addend)
+        if found is not None:
+            return found
         product = b.op("Mul", dequantized(b, name, data), b.const(factor, np.float32))
         moved = b.op("Add", product, b.const(addend, np.float32))
         return rounded(b, moved, n.out, scale_of(n.out))
     return None
+
+
+def _byte_line(n: Node, b: Body, x: str, data: Value, factor: Array, addend: Array) -> str | None:
+    """The same from bytes to bytes, where both are single numbers."""
+    if factor.size != 1 or addend.size != 1:
+        return None
+    every = single(np.arange(BYTES) + offset_of(data)) * single(scale_of(data))
+    moved = every * single(factor.reshape(())) + single(addend.reshape(()))
+    stored = np.rint(moved / single(scale_of(n.out))) - offset_of(n.out)
+    return by_line(b, x, np.clip(stored, 0, BYTES - 1).astype(np.int64))
 
 
 def _are_alike(n: Node, factor: Array, addend: Array) -> bool:
