@@ -71,6 +71,32 @@ def test_integers_are_those_of_the_library(name: str) -> None:
     assert np.mean(apart == 0) > 0.995, "the real results, rounded, are the same for 42 to 98 %"
 
 
+@pytest.mark.parametrize(
+    ("data", "gate"),
+    [("others", SHAPE), ("others", (1, 1, 1, 16)), ("their own", SHAPE), ("their own, first", SHAPE)],
+    ids=str,
+)
+def test_data_times_a_sigmoid(data: str, gate: tuple[int, ...]) -> None:
+    """Its encoding is that of fractions of 16 bits, but for a bit, which makes a step in one of six."""
+    graph, rng = Graph("gate"), np.random.default_rng(7)
+    b = Builder(graph)
+    x = graph.add_input("x", DType.UFIXED_16, gate)
+    x.encoding, y = Encoding.per_tensor(2.1e-4, -31234, 16), x
+    if data == "others":
+        y = graph.add_input("y", DType.UFIXED_16, SHAPE)
+        y.encoding = Encoding.per_tensor(1.1e-4, -20111, 16)
+    share = b("Sigmoid", x)
+    share.dtype, share.encoding = DType.UFIXED_16, Encoding.per_tensor(1 / 65535, 0, 16)
+    z = b(PRODUCT, *((y, share) if data.endswith("first") else (share, y)))
+    z.dtype, z.encoding = DType.UFIXED_16, Encoding.per_tensor(7.3e-5, -17000, 16)
+    graph.add_output(z)
+    feed = {v.name: rng.integers(0, 1 << 16, v.shape).astype(np.uint16) for v in graph.inputs}
+    with Worker() as worker:
+        (theirs,) = run_htp(worker, graph, [feed])[0].values()
+    (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
+    assert np.mean(ours == theirs) > 0.998
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["silero_seq", "silero_openvino"])
 def test_accuracy_behind_a_square_root_of_products_is_predicted(model: str) -> None:

@@ -47,6 +47,7 @@ class Body:
         self.gates: dict[
             str, tuple[str, str, str]
         ] = {}  # of bytes, by their sigmoid: both as real numbers, too
+        self.sigmoids: dict[str, str] = {}  # 16-bit data, by their sigmoid
         self.scaled: dict[str, tuple[str, Value, Array]] = {}  # bytes, by what a constant times them gave
         self.tables: dict[str, tuple[str, Array]] = {}  # bytes, by the name of what a table made of them
         self._count = 0

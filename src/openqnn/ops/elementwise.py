@@ -131,7 +131,7 @@ Sigmoid = unary(
     "Sigmoid",
     "1 / (1 + e^-x).",
     output_range=(0.0, 1.0),
-    fixed=first_of(by_table(fixed16.sigmoid), gate),
+    fixed=first_of(fixed16.sigmoid_table, gate),
 )
 Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(fixed16.tanh))
 HardSwish = unary(

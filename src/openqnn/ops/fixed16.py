@@ -127,6 +127,14 @@ def sigmoid(n: Node, x: Array) -> Array:
     return to_steps(np.where(x < 0, ONE - 1 - y, np.where(x == 0, HALF, y)), 1 / (ONE * scale_of(n.out)))
 
 
+def sigmoid_table(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
+    """The same; what multiplies by it has to know."""
+    found = by_table(sigmoid)(n, b, x, compute)
+    if found is not None:
+        b.sigmoids[found] = x[0]
+    return found
+
+
 def mantissa(ratio: float) -> tuple[int, int]:
     """A ratio as 15 bits and an exponent: M / 2^15 * 2^e."""
     exponent = int(np.floor(np.log2(ratio))) + 1

@@ -11,7 +11,7 @@ from math import gcd
 
 import numpy as np
 
-from openqnn.ir import Node
+from openqnn.ir import Node, Value
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, centred, offset_of, rounded, scale_of, single
 from openqnn.ops.fixed16 import FACTOR, STORED, is_wide
@@ -45,14 +45,24 @@ def multiply(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None
     """Products of stored integers less their zero points, times a factor of 34 bits, halves rounded up.
 
     HTP takes twice the middle of all products off them, so that 32 signed bits hold them. What that is in
-    steps is rounded to eighths when it is put on again, so all results are off by what is lost there.
+    steps is rounded to eighths when it is put on again, so all results are off by what is lost there. Data
+    before their own sigmoid are off by half an eighth more.
     """
     values = (n.x(0), n.x(1), n.out)
     if not all(is_wide(v) for v in values):
         return None
-    first, second, step = (single(scale_of(v)) for v in values)
+    first, second = (single(_scale(b, name, v)) for name, v in zip(x, values, strict=False))
+    step = single(scale_of(n.out))
     factor = float(np.rint(np.ldexp(float(first * second / step), PRODUCT))) / (1 << PRODUCT)
     twice = (STORED - 1 + 2 * offset_of(n.x(0))) * (STORED - 1 + 2 * offset_of(n.x(1))) // 2
     lost = np.floor(np.ldexp(factor * twice, GUARD) + 0.5) / (1 << GUARD) - factor * twice
+    if second == 1 / STORED and b.sigmoids.get(x[1]) == x[0]:
+        lost += 1 / (2 << GUARD)
     found = b.op("Mul", centred(b, x[0], n.x(0), factor), centred(b, x[1], n.x(1)))
     return rounded(b, b.op("Add", found, b.const(lost, np.float32)) if lost else found, n.out)
+
+
+def _scale(b: Body, name: str, value: Value) -> float:
+    """HTP computes sigmoids in fractions of 16 bits, and takes an encoding next to that for it."""
+    scale = scale_of(value)
+    return 1 / STORED if name in b.sigmoids and abs(scale * STORED - 1) < 2 / STORED else scale
