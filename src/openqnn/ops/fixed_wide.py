@@ -27,6 +27,7 @@ FEW_TAPS, MANY_TAPS = 8, 64
 APART = 2
 FINEST, AGAIN = 2.0**-16, 2.0**32
 BYTE = 256.0
+DIGITS = 6  # behind the point of a bias in units: far more than its integers have
 PLANE = 4  # axes of weights that go along two axes of the data
 EXACT_TAPS, EXACT_WORK = (
     256,
@@ -100,7 +101,8 @@ def wide_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: 
         bias = n.x(2).encoding
         assert bias is not None
         real = (b.constants[x[2]] + np.asarray(bias.offset)) * np.asarray(bias.scale)
-        more = more + (np.rint if wide else np.trunc)(real / step)
+        units = np.round(real / step, DIGITS)  # or a whole number would be cut to the one below
+        more = more + (np.rint if wide else np.trunc)(units)
     cut = _cut_sum(n, b, x[0], w, more, unit, compute)
     fine = w.scale < least_scale(scale_of(n.x(0)), scale_of(n.out), n.x(1).dtype.bits)
     ratio = (scale_of(n.out) / np.where(fine, step * AGAIN, step)).astype(np.float32)
