@@ -29,6 +29,21 @@ def test_groups_of_transposed_filters(group: int, width: int, least: float) -> N
     assert noise(graph, act_bw=width) > least
 
 
+@pytest.mark.parametrize("channels", [24, 48])
+@pytest.mark.parametrize("apart", [50, 150, 200])
+def test_small_filters_beside_large_ones(apart: float, channels: int) -> None:
+    """With 24 channels, large ones were huge numbers in 16 bits."""
+    graph, rng = Graph("apart"), np.random.default_rng(0)
+    x = graph.add_input("x", DType.FLOAT_32, (1, 12, 12, channels))
+    b = Builder(graph)
+    weights = rng.normal(0, 0.2, (3, 3, 1, channels)).astype(np.float32)
+    weights /= np.abs(weights).max(axis=(0, 1, 2))
+    weights[..., 5] /= apart
+    params = {"stride": (2, 2), "pad_amount": ((1, 1), (1, 1))}
+    graph.add_output(b("DepthWiseConv2d", x, b.const(weights), **params))
+    assert noise(graph, act_bw=16) > 40
+
+
 @pytest.mark.parametrize(("width", "least"), [(8, 33), (16, 65)])
 @pytest.mark.parametrize("mode", ["ALIGN_CORNERS", "HALF_PIXEL"])
 def test_cubic_neighbours(mode: str, width: int, least: float) -> None:

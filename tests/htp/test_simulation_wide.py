@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -96,6 +97,19 @@ def test_sums_are_those_of_the_library(case: tuple[str, tuple[int, ...], tuple[i
 
 def test_the_kernel_for_strides_of_two_drops_nothing() -> None:
     ours, theirs = both(layer(*ROUNDS_ONCE))
+    assert np.mean(np.abs(ours - theirs) <= 1) >= 0.995
+
+
+@pytest.mark.parametrize("least", [0.3, 0.01, 0.002])
+def test_channels_that_are_far_apart_have_the_other_kernel(least: float) -> None:
+    graph = layer("DepthWiseConv2d", (1, 16, 40, 64), (3, 3, 1, 64), 2, 8)
+    weights, bias, y = graph.nodes[0].x(1), graph.nodes[0].x(2), graph.outputs[0]
+    assert weights.encoding is not None and bias.encoding is not None and y.encoding is not None
+    scales = (0.3,) * 63 + (least,)
+    weights.encoding = replace(weights.encoding, scale=scales)
+    bias.encoding = replace(bias.encoding, scale=scales)
+    y.encoding = replace(y.encoding, scale=(y.encoding.scale[0] * 0.3,))
+    ours, theirs = both(graph)
     assert np.mean(np.abs(ours - theirs) <= 1) >= 0.995
 
 

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.ir import Node, Shape
+from openqnn.ir import Array, Node, Shape
 from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product, rounded_product, smallest_factor
 from openqnn.ops.fixed16 import is_wide
@@ -16,6 +16,8 @@ from openqnn.ops.fixed_wide import wide_product
 from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
 from openqnn.ops.shapes import declared, positive, vector, window
 
+BLOCK = 32  # channels that HTP keeps together
+APART = 7  # powers of two between scales of weights that do not share it, one half and above being alike
 SMALLEST_FACTOR = 2.0**-16  # from a product to steps of the output, in the kernels that just round
 
 
@@ -111,11 +113,31 @@ def depthwise_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str
     """HTP has other kernels, which round once, for strides of two and for several filters per channel."""
     strides, several = set(per_dim(n, "stride", n.x(0).rank - 2)), n.x(1).shape[-1] != n.x(0).shape[-1]
     if is_wide(n.x(0)):
-        rounds = several or (strides == {2} and n.x(1).dtype.bits <= 8)
+        rounds = several or (strides == {2} and n.x(1).dtype.bits <= 8 and _share_kernel(n))
         return None if rounds else wide_product(n, b, x, compute, channel=1)
     if (several or strides == {2}) and smallest_factor(n) >= SMALLEST_FACTOR:
         return rounded_product(n, b, x, compute, channel=1)
     return product(n, b, x, compute, channel=1, fuses=strides == {1})
+
+
+def _share_kernel(n: Node) -> bool:
+    """Whether the scales of all channels are near enough for the kernel that rounds once."""
+    encoding = n.x(1).encoding
+    if encoding is None or smallest_factor(n) < SMALLEST_FACTOR:
+        return False
+    powers = np.floor(np.log2(encoding.scale))
+    return n.x(1).shape[-1] <= BLOCK or min(powers.max(), -1) - powers.min() < APART
+
+
+def near_scales(n: Node, scales: Array) -> Array:
+    """Scales of 8-bit weights beside 16-bit data, the least of them raised where HTP makes huge numbers.
+
+    It does so with few channels that are too far apart for the kernel that rounds once; with more, it has
+    another one.
+    """
+    if n.op != "DepthWiseConv2d" or set(per_dim(n, "stride", 2)) != {2} or n.x(1).shape[-1] > BLOCK:
+        return scales
+    return np.maximum(scales, np.exp2(np.floor(np.log2(scales.max())) - APART + 1))
 
 
 def conv_macs(n: Node) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
+from openqnn.ops.conv import near_scales
 from openqnn.ops.fixed16 import HIGHEST
 from openqnn.ops.fixed_change import is_copy
 from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
@@ -361,8 +362,11 @@ class Apply:
             if not reason and axis is not None:
                 return block_encoding(value.data, axis, size, least)
             self.whole[value.name] = reason
-        bounds = self._bounds(value, axis, bits)
-        return signed_encoding(bounds, bits, axis, least, self.recipe.steps_of(bits))
+        bounds, x = self._bounds(value, axis, bits), node.x(0).encoding
+        found = signed_encoding(bounds, bits, axis, least, self.recipe.steps_of(bits))
+        if x is not None and x.bitwidth == 16 and bits == 8:
+            found = replace(found, scale=tuple(near_scales(node, np.asarray(found.scale)).tolist()))
+        return found
 
     def _by_channel(self, operand: Operand) -> bool:
         if operand.channel_axis is None:
