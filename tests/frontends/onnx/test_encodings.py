@@ -264,6 +264,18 @@ def test_fewer_steps_than_the_bits_have() -> None:
     np.testing.assert_array_equal(stored, np.clip(np.rint(w / np.float32(0.1)), -8, 7).transpose(2, 3, 1, 0))
 
 
+def test_fewer_steps_in_kept_nodes_are_a_clip_of_unsigned_integers() -> None:
+    constants = {**STEP, "low": np.uint8(0), "high": np.uint8(127)}
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("Clip", "q low high", "k"),
+        node("DequantizeLinear", "k s z"),
+    ]  # fmt: skip
+    model = typed(model_of(nodes, X, constants, 21))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    with openqnn.Session(openqnn.convert(model, keep_quant_nodes=True)) as ours:
+        np.testing.assert_array_equal(ours.run(X)["y"], session.run(["y"], X)[0])
+
+
 BROKEN = {
     "DequantizeLinear": ([node("DequantizeLinear", "x")], "1 inputs given, 2 to 3 expected"),
     "QuantizeLinear": ([node("QuantizeLinear", "", "q"), *pair("x", "d")], "0 inputs given"),

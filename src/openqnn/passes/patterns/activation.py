@@ -106,11 +106,19 @@ CLIP = Rule(
     rewrite=_clipped,
     check=_range,
 )
+
+
+def _why_no_relu(m: Match) -> str:
+    if m["x"].dtype.is_integer and not m["x"].dtype.signed:
+        return f"the data is {m['x'].dtype.label}, which Relu does not take"
+    return "" if m.root.out.shape == m["x"].shape else "the zero widens the data"
+
+
 RELU = Rule(
     "relu",
     (maximum(x, Number(0)),),
     rewrite=lambda m, b: b.relu(m["x"]),
-    check=lambda m: "" if m.root.out.shape == m["x"].shape else "the zero widens the data",
+    check=_why_no_relu,
 )
 
 # -- HardSigmoid and HardSwish --------------------------------------------------------------------------
