@@ -81,6 +81,26 @@ def test_contradictions_are_refused() -> None:
     assert_refused(openqnn(*quantize("--algorithms", "magic")), "invalid choice: 'magic'", code=2)
     alone = openqnn("quantize", model_path(MODEL), "--float_fallback", "--target_sqnr", 30)
     assert_refused(alone, "a target needs data", code=2)
+    assert_refused(openqnn(*quantize("--input_list", "none.txt")), "--data and --input_list", code=2)
+    assert_refused(openqnn(*quantize("--float_fallback")), "cannot be given with --data", code=2)
+    assert_refused(openqnn(*quantize("--report", "r.html", "--no_report")), "not allowed with", code=2)
+    alone = openqnn("quantize", model_path(MODEL), "--float_fallback", "--report", "r.html")
+    assert_refused(alone, "--report compares results on data", code=2)
+
+
+def test_files_that_cannot_be_written_are_told_before_the_work() -> None:
+    """Nothing is there yet then, and nobody has waited for it."""
+    Path("file").touch()
+    assert_refused(openqnn(*quantize("--report", "data")), "data: cannot be written: it is a directory")
+    assert_refused(openqnn(*quantize("--report", "file/r.html")), "file is no directory")
+    named = openqnn("quantize", model_path(MODEL), "--data", "none", "-o", "q.bin")
+    assert_refused(named, "q.bin: a graph is saved as .oqnn or .dlc", code=2)
+    assert not Path("q.oqnn").exists()
+
+
+def test_encodings_are_written_beside_the_result_and_named() -> None:
+    done = openqnn(*quantize("--dump_encoding_json", "--no_report"))
+    assert done.out.splitlines()[1:] == ["q_encodings.json"] and Path("q_encodings.json").exists()
 
 
 def test_algorithms_tell_what_they_did() -> None:

@@ -30,6 +30,8 @@ from openqnn.options.source import SourceOptions
 if TYPE_CHECKING:
     from openqnn.ir import Graph
 
+SOURCE = ".cpp"
+
 
 @dataclass(frozen=True)
 class Command:
@@ -74,7 +76,7 @@ def run_convert(arguments: Namespace) -> int:
 
 def _write(graph: Graph, target: Path) -> None:
     """The file that its name asks for: C++ source with weights beside it, or what `Graph.save` writes."""
-    if target.suffix != ".cpp":
+    if target.suffix != SOURCE:
         graph.save(target)
         return
     from openqnn.emit import lower
@@ -86,9 +88,12 @@ def _write(graph: Graph, target: Path) -> None:
 
 
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:
-    """Nothing of the user's is replaced unasked: only a graph file of ours."""
+    """Before the work is done. Nothing of the user's is replaced unasked: only a graph file of ours."""
     from openqnn.formats.container import is_container
+    from openqnn.ir.store import check_name
 
+    if target.suffix != SOURCE:
+        check_name(target)
     if target.is_dir():
         raise OutputError(f"{target} is a directory", hint=f"-o {target / source.with_suffix('.oqnn').name}")
     if target.exists() and source.exists() and target.samefile(source):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from openqnn.cli.metric_script import read_metric
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.dlc_metadata import COMMAND
+from openqnn.formats.files import check_place, replacing
 from openqnn.options.field import options_of, read_options
 from openqnn.options.quantizer import (
     QairtQuantizerFiles,
@@ -191,10 +192,7 @@ def run_quantize(
 
     output, asked = read_options(arguments, QuantizeOutput), read_asked(arguments, with_data=True)
     source = Path(arguments.model)
-    if output.data:
-        asked = replace(asked, data=replace(asked.data, input_list=output.data))
-    if not asked.wanted:
-        raise UsageError("there is nothing to quantize with", hint="--data PATH, or --float_fallback")
+    asked = _with_data(asked, output)
     target = Path(output.output or f"{source.stem}.quantized.oqnn")
     check(target, source, output.overwrite)
     goal = read_options(arguments, QuantizeTarget)
@@ -204,13 +202,31 @@ def run_quantize(
         algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append,
     )  # fmt: skip
     write(made, target)
-    if asked.encodings.dump_encoding_json:
-        write_encodings(made, target)
+    written = write_encodings(made, target) if asked.encodings.dump_encoding_json else None
     if not output.quiet:
         print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
+        if written is not None:
+            print(written)
     if asked.data.input_list and not output.no_report and (output.report or not output.quiet):
         _compare(found[0], made, asked, output)
     return _reached(found[0].mixed, target, output.quiet)
+
+
+def _with_data(asked: Asked, output: QuantizeOutput) -> Asked:
+    """The options with the data of --data, checked against those of the result."""
+    if output.data and asked.data.input_list:
+        raise UsageError("--data and --input_list both say what to calibrate with: give one")
+    if output.data and asked.encodings.float_fallback:
+        raise UsageError("--float_fallback calibrates nothing, so it cannot be given with --data")
+    if output.data:
+        asked = replace(asked, data=replace(asked.data, input_list=output.data))
+    if not asked.wanted:
+        raise UsageError("there is nothing to quantize with", hint="--data PATH, or --float_fallback")
+    if output.report:
+        if not asked.data.input_list:
+            raise UsageError("--report compares results on data, and --float_fallback takes none")
+        check_place(output.report)
+    return asked
 
 
 def _reached(mixed: Mixed | None, target: Path, quiet: bool) -> int:
@@ -235,7 +251,6 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     from openqnn.analysis.quant_page import quant_page
     from openqnn.analysis.quant_report import OutputReport, quant_report
     from openqnn.cli.report_quantization import print_quantization
-    from openqnn.formats.files import replacing
     from openqnn.quant.data import is_whole, samples_of
     from openqnn.quant.noise import output_noise
 

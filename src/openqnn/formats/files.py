@@ -52,6 +52,18 @@ def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
         waiting.append((temporary, target))
 
 
+def check_place(path: str | os.PathLike[str]) -> None:
+    """OutputError where no file can be put: to know before the work is done that leads to it."""
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{target}: cannot be written: it is a directory")
+    folder = next(p for p in target.absolute().parents if p.exists())
+    if not folder.is_dir():
+        raise OutputError(f"{target}: cannot be written: {folder} is no directory")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{target}: cannot be written: no permission to write into {folder}")
+
+
 class Parked:
     """A file in a folder of its own, of which copies are put where they belong. It goes with this object."""
 

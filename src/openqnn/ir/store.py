@@ -21,14 +21,19 @@ _MADE_OTHERWISE = {".bin": _COMPILED, ".onnx": _COMPILED, ".cpp": _CONVERTED, ".
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Writes a graph with its constants; the file appears whole or not at all."""
-    if Path(path).suffix in _MADE_OTHERWISE:
-        hint = _MADE_OTHERWISE[Path(path).suffix]
-        raise UsageError(f"{path}: a graph is saved as .oqnn or .dlc", hint=hint)
+    check_name(path)
     if Path(path).suffix in WRITERS:
         WRITERS[Path(path).suffix](graph, path)
         return
     large = {v.name: v.data for v in graph.constants() if v.data is not None and v.size > INLINE_ELEMENTS}
     write_container(path, print_graph(graph), large)
+
+
+def check_name(path: str | os.PathLike[str]) -> None:
+    """UsageError where a name is that of another kind of file."""
+    if Path(path).suffix in _MADE_OTHERWISE:
+        hint = _MADE_OTHERWISE[Path(path).suffix]
+        raise UsageError(f"{path}: a graph is saved as .oqnn or .dlc", hint=hint)
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:

@@ -233,7 +233,11 @@ class QuantizeOutput:
         "", "-o", "--output", metavar="FILE",
         help="what to write: FILE.oqnn (default: MODEL.quantized.oqnn), FILE.dlc or FILE.cpp",
     )  # fmt: skip
-    report: str = option("", "--report", metavar="HTML", help="also write a report with plots")
-    no_report: bool = option(False, "--no_report", help="do not compare the result with floating point")
+    report: str = option(
+        "", "--report", metavar="HTML", exclusive="report", help="also write a report with plots"
+    )
+    no_report: bool = option(
+        False, "--no_report", exclusive="report", help="do not compare the result with floating point"
+    )
     overwrite: bool = option(False, "--overwrite", help="replace a file that is not an OpenQNN graph")
     quiet: bool = option(False, "--quiet", help="print errors only")
