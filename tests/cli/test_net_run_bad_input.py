@@ -51,7 +51,7 @@ def test_input_lists(mnist: Prepared, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("count", "dtype", "words"),
     [
-        (784, np.uint8, "--use_native_input_files"),  # a quarter of the bytes
+        (784, np.uint8, "1 byte(s) per number: write the file as float32"),
         (784, np.float16, "2 byte(s) per number"),
         (784, np.float64, "8 byte(s) per number"),
         (700, np.float32, "3,136 are needed"),

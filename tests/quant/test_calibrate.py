@@ -202,6 +202,13 @@ def test_nan_and_infinity_are_counted_and_named() -> None:
     assert (found[name].low, found[name].high) == pytest.approx((0, np.log(6)))
 
 
+def test_an_input_without_a_number_is_refused() -> None:
+    graph, name = clipping()
+    given = [{"x": np.full((1, 6), np.nan, np.float32)}, {"x": np.full((1, 6), np.inf, np.float32)}]
+    with pytest.raises(InputError, match="input 'x' is NaN or infinite in all samples"):
+        calibrate(graph, given, {name: ALL, "x": ALL})
+
+
 def test_batches_are_taken_apart() -> None:
     graph, name = converted("mtcnn_onet"), "input_3"
     single = [s[name] for s in samples("mtcnn_onet", 4)]

@@ -88,7 +88,7 @@ def test_raw_files_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 2, input 'x'.*48 bytes, but 24"):
         list(samples_of(graph(), path))
     path = write_list(tmp_path, [{"x": np.zeros(6, np.uint8)}])
-    with pytest.raises(InputError, match="--use_native_input_files"):
+    with pytest.raises(InputError, match=r"1 byte.* write the file as float32"):  # its own type is that, too
         list(samples_of(graph(), path))
     path = write_list(tmp_path, [{"x": images(1)[0], "ids": np.float32([[1, 1e12]])}])
     with pytest.raises(InputError, match="beyond int32"):
@@ -142,7 +142,7 @@ def test_files_that_are_no_samples(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no \.npy or \.npz"):
         samples_of(graph(), tmp_path / "empty")
     (tmp_path / "list.txt").write_text("# nothing\n")
-    with pytest.raises(InputError, match="names no files"):
+    with pytest.raises(InputError, match=r"names no files\n  hint: .*NAME:=PATH"):
         samples_of(graph(), tmp_path / "list.txt")
     with pytest.raises(InputError, match="No such file"):
         samples_of(graph(), tmp_path / "absent.npy")
@@ -162,6 +162,25 @@ def test_iterables_mappings_and_arrays() -> None:
         samples_of(graph(), 7)
     with pytest.raises(InputError, match="sample 1 is a float"):
         list(samples_of(graph(), [1.5]))
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (np.zeros((1, 2, 3), np.uint8), "input 'x' is uint8, the graph wants float32\n  hint: "),
+        ({"y": np.zeros((1, 2, 3), np.float32)}, "the graph has no input 'y'\n  hint: its inputs: 'x'"),
+        ({}, "no array for input 'x'"),
+    ],
+)
+def test_a_sample_that_does_not_fit_is_named(tmp_path: Path, bad: Any, words: str) -> None:
+    with pytest.raises(InputError, match=f"sample 3: {words}"):
+        list(samples_of(graph(), [*images(2), bad]))
+    with pytest.raises(InputError, match=f"sample 1: {words}"):
+        list(samples_of(graph(), bad))
+    np.savez(tmp_path / "0.npz", x=images(1)[0])
+    np.savez(tmp_path / "1.npz", **bad if isinstance(bad, dict) else {"x": bad})
+    with pytest.raises(InputError, match=f"1.npz: {words}"):
+        list(samples_of(graph(), tmp_path))
 
 
 class ListReader(CalibrationDataReader):

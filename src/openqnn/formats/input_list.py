@@ -18,6 +18,7 @@ from pathlib import Path
 
 from openqnn.errors import InputError
 
+_FORM = "it has a line for each set of inputs: the paths of raw files, or NAME:=PATH for each"
 _MARKS = ("#", "%")
 _NAMED = re.compile(r"\s+(?=\S+:=)")
 
@@ -45,7 +46,7 @@ def read_input_list(path: str | os.PathLike[str]) -> InputList:
     except OSError as e:
         raise InputError(f"input list {file}: {e.strerror or e}") from e
     except UnicodeDecodeError as e:
-        raise InputError(f"input list {file} is not a text file") from e
+        raise InputError(f"input list {file} is not a text file", hint=_FORM) from e
     lines: list[InputLine] = []
     outputs: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -56,7 +57,7 @@ def read_input_list(path: str | os.PathLike[str]) -> InputList:
         elif line:
             lines.append(InputLine(number, _files(file, number, line)))
     if not lines:
-        raise InputError(f"input list {file} names no files")
+        raise InputError(f"input list {file} names no files", hint=_FORM)
     return InputList(file, tuple(lines), tuple(name for names in outputs.values() for name in names))
 
 

@@ -14,14 +14,19 @@ from openqnn.errors import InputError
 Array = NDArray[Any]
 
 
-def read_raw(path: Path, dtype: np.dtype[Any], counts: Sequence[int], subject: str) -> Array:
-    """All numbers of a file, which must be one of `counts`; `subject` says which input it is for."""
+def read_raw(
+    path: Path, dtype: np.dtype[Any], counts: Sequence[int], subject: str, own: np.dtype[Any]
+) -> Array:
+    """All numbers of a file, which must be one of `counts`; `subject` says which input it is for.
+
+    `own` is the tensor's own type, which native files have.
+    """
     try:
         size = path.stat().st_size
         if size not in [count * dtype.itemsize for count in counts]:
             raise InputError(
                 f"{subject}: {path} has {size:,} bytes, {_wanted(dtype, counts)}",
-                hint=_guess(size, dtype, counts),
+                hint=_guess(size, dtype, counts, own),
             )
         return np.fromfile(path, dtype)
     except OSError as e:
@@ -33,18 +38,18 @@ def _wanted(dtype: np.dtype[Any], counts: Sequence[int]) -> str:
     return f"but {sizes} are needed ({counts[0]:,} numbers of {dtype.name})"
 
 
-def _guess(size: int, dtype: np.dtype[Any], counts: Sequence[int]) -> str:
+def _guess(size: int, dtype: np.dtype[Any], counts: Sequence[int], own: np.dtype[Any]) -> str:
     if size == 0:
         return "the file is empty"
     for count in counts:
         if size % count == 0 and size // count in (1, 2, 8) and size // count != dtype.itemsize:
             width = size // count
-            if dtype == np.float32 and width < 4:
+            if width == own.itemsize:
                 return (
-                    f"that is {width} byte(s) per number: for data in the tensor's own type, "
+                    f"that is {width} byte(s) per number: for data in the tensor's own type, {own.name}, "
                     "use --use_native_input_files"
                 )
-            return f"that is {width} byte(s) per number: is the file of another type?"
+            return f"that is {width} byte(s) per number: write the file as {dtype.name}"
         if dtype != np.float32 and size == count * 4:
             return "that fits float32: leave --use_native_input_files out"
     return "check the shape that the file was written with"

@@ -62,7 +62,7 @@ def calibrate(
         if not done:
             raise InputError("there are no samples to calibrate with", hint="give at least one input set")
         found |= run.statistics()
-    _warn_of_nans(found)
+    _warn_of_nans(found, [v.name for v in graph.inputs])
     return {name: found[name] for name in wanted}
 
 
@@ -243,10 +243,13 @@ def _channel_axis(perm: tuple[int, ...]) -> int | None:
     return perm.index(len(perm) - 1) if perm else None
 
 
-def _warn_of_nans(found: Mapping[str, Statistics]) -> None:
+def _warn_of_nans(found: Mapping[str, Statistics], inputs: Sequence[str]) -> None:
     bad = {name: seen for name, seen in found.items() if seen.nans}
     if not bad:
         return
+    empty = [name for name in inputs if name in bad and not bad[name].count]
+    if empty:
+        raise InputError(f"input '{empty[0]}' is NaN or infinite in all samples: nothing has a range")
     said = [f"'{n}' ({s.nans:,} of {s.nans + s.count:,})" for n, s in list(bad.items())[:MOST_NAMED]]
     more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
     warnings.warn(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.formats.raw import read_raw
 from openqnn.ir import Array, Graph, Port
-from openqnn.runtime.arrays import misfit
+from openqnn.quant.calibrate import batches
+from openqnn.runtime.arrays import accepted, misfit
 from openqnn.runtime.feed import named_files
+
+Subject: TypeAlias = Callable[[int], str]  # what the sample of a number is called
 
 NUMPY_FILES = (".npy", ".npz")
 OTHER_SCALE = 50  # times the usual magnitude: 0..255 among 0..1, but no mere difference of loudness or light
@@ -38,12 +41,18 @@ class Reader(Protocol):
 class Samples:
     """Samples that can be gone through, again and again where the source allows it."""
 
-    def __init__(self, graph: Graph, read: Callable[[], Iterator[Mapping[str, Any]]]) -> None:
-        self._graph, self._read, self._said = graph, read, False
+    def __init__(
+        self,
+        graph: Graph,
+        read: Callable[[], Iterator[Mapping[str, Any]]],
+        subject: Subject = "sample {}".format,
+    ) -> None:
+        self._graph, self._read, self._subject, self._said = graph, read, subject, False
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         looks = {v.name: Look(v.name) for v in self._graph.inputs if self._graph.ports[v.name].dtype.is_float}
         for number, sample in enumerate(self._read(), 1):
+            self._check(number, sample)
             for name in looks.keys() & sample.keys():
                 looks[name].at(number, np.asarray(sample[name]))
             yield sample
@@ -51,12 +60,26 @@ class Samples:
             warnings.warn(f"calibration data: {message}", OpenQnnWarning, stacklevel=2)
         self._said = True
 
+    def _check(self, number: int, sample: Mapping[str, Any]) -> None:
+        """InputError that says which sample it is that does not fit."""
+        try:
+            for part in batches(self._graph, sample):
+                accepted(self._graph, part)
+        except InputError as e:
+            raise InputError(f"{self._subject(number)}: {e.message}", hint=e.hint) from e
+
 
 class CountedSamples(Samples):
     """Samples whose number is known beforehand."""
 
-    def __init__(self, graph: Graph, read: Callable[[], Iterator[Mapping[str, Any]]], count: int) -> None:
-        super().__init__(graph, read)
+    def __init__(
+        self,
+        graph: Graph,
+        read: Callable[[], Iterator[Mapping[str, Any]]],
+        count: int,
+        subject: Subject = "sample {}".format,
+    ) -> None:
+        super().__init__(graph, read, subject)
         self._count = count
 
     def __len__(self) -> int:
@@ -127,12 +150,15 @@ def _of_path(graph: Graph, path: Path, native: bool, native_names: Collection[st
         if not files:
             raise InputError(f"{path} has no .npy or .npz files", hint="raw files need an input list")
         parts = [(file, part) for file in files for part in range(_batches(graph, file))]
-        return CountedSamples(graph, lambda: (_of_numpy(graph, *part) for part in parts), len(parts))
+        read = lambda: (_of_numpy(graph, *part) for part in parts)
+        return CountedSamples(graph, read, len(parts), lambda number: str(parts[number - 1][0]))
     unknown = [n for n in native_names if n not in graph.ports]
     if unknown:
         raise InputError(f"the graph has no input '{unknown[0]}' whose files could be native")
     raw = RawFiles(graph, read_input_list(path), native, frozenset(native_names))
-    return CountedSamples(graph, lambda: map(raw.sample, range(len(raw.groups))), len(raw.groups))
+    return CountedSamples(
+        graph, lambda: map(raw.sample, range(len(raw.groups))), len(raw.groups), raw.subject
+    )
 
 
 def _load(path: Path) -> Any:
@@ -204,6 +230,10 @@ class RawFiles:
     def _dtype(self, name: str) -> np.dtype[Any]:
         return self._graph.ports[name].dtype.numpy if self._native[name] else np.dtype(np.float32)
 
+    def subject(self, number: int) -> str:
+        """The line that a sample begins with."""
+        return f"{self._list.path}, line {self.groups[number - 1][0][0]}"
+
     def sample(self, turn: int) -> dict[str, Array]:
         return {name: self._read(turn, name) for name in self._native}
 
@@ -215,6 +245,7 @@ class RawFiles:
                 self._dtype(name),
                 [prod(port.shape) // self._batch],
                 f"{self._list.path}, line {number}, input '{name}'",
+                port.dtype.numpy,
             )
             for number, files in group
         ]
@@ -223,7 +254,7 @@ class RawFiles:
         whole = (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(port.shape)
         wanted = port.dtype.numpy
         if wanted.kind in "iu" and whole.dtype != wanted:
-            limits, subject = np.iinfo(wanted.name), f"{self._list.path}, line {group[0][0]}, input '{name}'"
+            limits, subject = np.iinfo(wanted.name), f"{self.subject(turn + 1)}, input '{name}'"
             if not (limits.min <= whole.min() and whole.max() <= limits.max):
                 raise InputError(f"{subject}: numbers beyond {port.dtype.label}")
             if np.any(whole != np.rint(whole)):  # integers that are read as floats are next to nothing

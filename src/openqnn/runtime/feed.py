@@ -101,7 +101,8 @@ class Feed:
         parts: list[Array] = []
         for offset, files in enumerate(self.groups[turn]):
             subject = f"{self._list.path}, line {number + offset}, input '{name}'"
-            raw = read_raw(files[name], self._file_dtype(tensor), [wanted], subject)
+            own = abi.numpy_dtype(tensor.dtype)
+            raw = read_raw(files[name], self._file_dtype(tensor), [wanted], subject, own)
             parts.append(self._stored(raw, tensor, subject))
         missing = self._size - len(parts)  # the last lines may be fewer than a batch
         if missing:
