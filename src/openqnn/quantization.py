@@ -39,10 +39,11 @@ from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
-from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.wide import Wide, wide_nodes, with_wide
 
 HTP = "htp"
+WIDE_BIAS = max(BIAS_WIDTHS)
 DEFAULT_ALGORITHMS = (ADAROUND,)
 ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
 
@@ -127,6 +128,8 @@ def quantize(
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
     job = _Job(calibrated, origin, known, kept, algorithms, backend, soc, threads, wide)
     made, mixed = job.done(chosen, goal, searching)
+    _say_all_real(made, float_fallback)
+    say_wide_biases(made, choices.get("bias_bw", WIDE_BIAS))
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
@@ -135,6 +138,27 @@ def quantize(
 def _no_data(float_fallback: bool, data: Any) -> None:
     if float_fallback and data is not None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
+
+
+def _say_all_real(made: Graph, float_fallback: bool) -> None:
+    if float_fallback and not any(v.encoding for v in made.values()):
+        warnings.warn(
+            "no node has encodings for all that it reads and makes: the graph stays in floating point",
+            OpenQnnWarning,
+            stacklevel=3,
+        )
+
+
+def say_wide_biases(made: Graph, width: int) -> None:
+    """Biases that do not have the width that somebody asked for."""
+    wide = [v for v in made.constants() if v.encoding is not None and v.encoding.bitwidth == WIDE_BIAS]
+    if width != WIDE_BIAS and wide:
+        warnings.warn(
+            f"{len(wide)} biases have {WIDE_BIAS} bits, not {width}: HTP has no others beside weights with"
+            f" a scale for each channel, '{wide[0].name}' for one",
+            OpenQnnWarning,
+            stacklevel=3,
+        )
 
 
 def _say_unused_steps(made: Graph, recipe: Recipe) -> None:

@@ -58,7 +58,7 @@ CHOICES: list[tuple[dict[str, Any], float]] = [
     ({"act_bw": 16}, 27),
     ({"act_bw": 16, "weight_bw": 16}, 50),
     ({"per_channel": False, "per_row": False}, 15),
-    ({"bias_bw": 8}, 20),
+    ({"bias_bw": 8, "per_channel": False, "per_row": False}, 20),
     ({"weight_bw": 4, "act_bw": 16}, 3),
 ]
 

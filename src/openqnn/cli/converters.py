@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from openqnn.cli.quantizing import (
     read_asked,
     write_encodings,
 )
-from openqnn.errors import InputError, LibraryError, OutputError, UnsupportedError, UsageError
+from openqnn.errors import InputError, LibraryError, OpenQnnWarning, OutputError, UnsupportedError, UsageError
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from openqnn.options.model_lib import ModelLib
@@ -80,6 +81,13 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
             graph, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
             extra=input_types(dict(io.input_type)) | custom_encodings(entries),
         )  # fmt: skip
+    elif graph.given and not asked.encodings.ignore_encodings:
+        warnings.warn(
+            f"the model's own encodings, of {len(graph.given)} tensors, have no effect without"
+            " --float_fallback or --input_list: the graph is in floating point",
+            OpenQnnWarning,
+            stacklevel=2,
+        )
     _write_source(graph, target, output, packages.package_name, copyright_text, command)
     if asked.encodings.dump_encoding_json:
         print(write_encodings(graph, target))

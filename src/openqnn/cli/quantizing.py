@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,6 +37,8 @@ BY_AIMET_ITSELF = (
     "param_quantizer", "param_quantizer_calibration", "param_quantizer_schema", "act_quantizer_schema",
     "use_per_channel_quantization", "use_per_row_quantization", "block_size",
 )  # fmt: skip
+# The last one has a word of its own.
+OF_USE_WITHOUT_DATA = ("--ignore_encodings", "--dump_encoding_json", "--use_native_output_files")
 ENCODINGS_VERSION = "0.6.1"  # the newest that every version of QNN's converters reads
 # What QNN's own tools do unless they are told otherwise.
 LIKE_QNN = Recipe(bias_bw=8, param=Scheme(), per_channel=False, per_row=False, headroom=False, wide=False)
@@ -79,26 +81,44 @@ def read_asked(arguments: Namespace, *, with_data: bool = False) -> Asked:
         raise UsageError("--float_fallback calibrates nothing, so it cannot be given with --input_list")
     if known.float_fallback and known.ignore_encodings:
         raise UsageError("--float_fallback uses the encodings that --ignore_encodings leaves out: give one")
-    if not asked.wanted and not with_data:
+    if asked.wanted or with_data:
+        _say_overruled(asked.choices)
+    else:
         _say_unused(asked)
     if data.use_native_output_files:
-        warnings.warn(
-            "--use_native_output_files: no effect, a quantizer writes no results",
-            OpenQnnWarning,
-            stacklevel=2,
-        )
+        _warn("--use_native_output_files: no effect, a quantizer writes no results")
     return asked
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, OpenQnnWarning, stacklevel=3)
 
 
 def _say_unused(asked: Asked) -> None:
     """Without data nothing is quantized; QNN's tools pass over the other options without a word."""
-    given = [o.label for name, o in options_of(QuantizerChoices) if _is_given(asked, name)]
+    groups = (asked.choices, asked.encodings, asked.data)
+    given = [label for group in groups for label in _given_in(group) if label not in OF_USE_WITHOUT_DATA]
     if given:
-        warnings.warn(
-            f"{', '.join(given)}: no effect without --input_list, the graph stays in floating point",
-            OpenQnnWarning,
-            stacklevel=2,
+        _warn(
+            f"{', '.join(given)}: no effect without --input_list or --float_fallback, the graph stays in"
+            " floating point"
         )
+
+
+def _say_overruled(choices: QuantizerChoices) -> None:
+    """What the older of two options asks for and the newer one takes back."""
+    usual, percentile = QuantizerChoices(), False
+    for kind in ("act", "param"):
+        name = getattr(choices, f"{kind}_quantizer")
+        calibration, schema = (getattr(choices, f"{kind}_quantizer_{x}") for x in ("calibration", "schema"))
+        method, symmetric = QUANTIZERS[name or "tf"]
+        percentile = percentile or calibration == Method.PERCENTILE
+        if method is not Method.MIN_MAX and calibration not in (None, method):
+            _warn(f"--{kind}_quantizer {name}: no effect beside --{kind}_quantizer_calibration {calibration}")
+        if symmetric and schema not in (None, name):
+            _warn(f"--{kind}_quantizer {name}: no effect beside --{kind}_quantizer_schema {schema}")
+    if choices.percentile_calibration_value != usual.percentile_calibration_value and not percentile:
+        _warn("--percentile_calibration_value: no effect, no --..._quantizer_calibration is percentile")
 
 
 def recipe_for(choices: QuantizerChoices, usual: Recipe, float_bw: int, float_bias_bw: int | None) -> Recipe:
@@ -148,7 +168,7 @@ def quantized(
 ) -> Graph:  # fmt: skip
     """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
     from openqnn.cli.progress import Stages
-    from openqnn.quantization import quantize
+    from openqnn.quantization import quantize, say_wide_biases
 
     goal = target or QuantizeTarget()
     metric = read_metric(goal.target_metric) if goal.target_metric else None
@@ -170,6 +190,8 @@ def quantized(
             searching=lambda done, total: stages.update("search", done, total or 0),
             outcome=found.append,
         )
+    if asked.choices.bias_bw is not None:
+        say_wide_biases(made, asked.choices.bias_bw)
     for line in () if quiet else found[0].said:
         print(line, file=sys.stderr)
     if outcome is not None:
@@ -258,7 +280,7 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # they are said by now
         samples = list(islice(filter(is_whole, every), COMPARED))
     if not samples:
-        warnings.warn("no report: all samples have NaN", OpenQnnWarning, stacklevel=2)
+        _warn("no report: all samples have NaN")
         return
     report = quant_report(found.real, made, samples)
     if found.real is not found.origin:  # tensors inside may be scaled, but outputs are what they always were
@@ -314,17 +336,21 @@ def _check_aimet(files: QairtQuantizerFiles, asked: Asked) -> None:
     }
     for name in (name for name, wrong in given.items() if wrong):
         raise UsageError(f"{name} cannot be given with --use_aimet_quantizer: leave one of them out")
-    own = [
-        o.label
-        for name, o in options_of(QuantizerChoices)
-        if name in BY_AIMET_ITSELF and _is_given(asked, name)
-    ]
+    own = _given_in(asked.choices, BY_AIMET_ITSELF)
     if own:
-        warnings.warn(f"{', '.join(own)}: no effect, AIMET decides that itself", OpenQnnWarning, stacklevel=2)
+        _warn(f"{', '.join(own)}: no effect, AIMET decides that itself")
 
 
-def _is_given(asked: Asked, name: str) -> bool:
-    return getattr(asked.choices, name) != getattr(QuantizerChoices(), name)
+def _given_in(
+    group: QuantizerChoices | QuantizerEncodings | QuantizerData, names: Container[str] = ()
+) -> list[str]:
+    """The options of a group that are not as usual, or some of these."""
+    usual = type(group)()
+    return [
+        o.label
+        for name, o in options_of(type(group))
+        if (not names or name in names) and getattr(group, name) != getattr(usual, name)
+    ]
 
 
 def _by_aimet(graph: Graph, asked: Asked) -> dict[str, Given]:
