@@ -38,11 +38,13 @@ from openqnn.quant.data import Samples, samples_of
 from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import along_channels, read_overrides
+from openqnn.quant.plan import is_weight, operands
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.wide import Wide, wide_nodes, with_wide
 
-HTP = "htp"
+HTP, CPU = "htp", "cpu"
+AT_BORDERS = ("Quantize", "Dequantize", "Convert", "Cast")
 WIDE_BIAS = max(BIAS_WIDTHS)
 DEFAULT_ALGORITHMS = (ADAROUND,)
 ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
@@ -82,7 +84,7 @@ def quantize(
     ignore_encodings: bool = False,
     given: Mapping[str, Given] | None = None,
     float_fallback: bool = False,
-    algorithms: Sequence[str] = DEFAULT_ALGORITHMS,
+    algorithms: str | Sequence[str] = DEFAULT_ALGORITHMS,
     target_sqnr: float | None = None,
     target_metric: tuple[Metric, float] | None = None,
     native: bool = False,
@@ -111,36 +113,54 @@ def quantize(
 
     With `target_sqnr`, in dB at the worst output, or with `target_metric` the nodes that need it get 16 bits
     or floating point. The latter is a pair: a function that takes `run` (arrays by name to arrays by name)
-    and gives a score, and the score to reach. `outcome` is called with what was done.
+    and gives a score, and the score to reach. `outcome` is called with what was done. The graph is made for a
+    `backend`: "htp", whose library is asked what it takes, or "cpu", which takes all.
     """
-    check_names(algorithms)
+    names = check_names(algorithms)
+    _check_usage(backend, float_fallback, data)
     chosen, goal = recipe_of(recipe, choices), _goal(target_sqnr, target_metric, data)
-    _no_data(float_fallback, data)
-    opened = model if isinstance(model, Graph) else open_graph(model)
+    opened = _opened(model)
     known = _known(opened, overrides, ignore_encodings) | dict(given or {})
     origin = prepared_for(opened, chosen, backend, WIDE if goal else 0, known)
     known = along_channels(origin, known)
     if float_fallback:
         chosen, known = float_where_unknown(origin, chosen, known)
     samples = None if data is None else samples_of(origin, data, native=native)
-    real, said, kept = _changed(origin, algorithms, samples, known, threads)
+    real, said, kept = _changed(origin, names, samples, known, threads)
     chosen, wide = (chosen, {}) if float_fallback else _widened(real, chosen, known)
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
-    job = _Job(calibrated, origin, known, kept, algorithms, backend, soc, threads, wide)
+    job = _Job(calibrated, origin, known, kept, names, backend, soc, threads, wide)
     made, mixed = job.done(chosen, goal, searching)
-    _say_all_real(made, float_fallback)
-    say_wide_biases(made, choices.get("bias_bw", WIDE_BIAS))
+    _say_departures(made, float_fallback, choices.get("bias_bw", WIDE_BIAS))
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
 
 
-def _no_data(float_fallback: bool, data: Any) -> None:
+def _check_usage(backend: str, float_fallback: bool, data: Any) -> None:
+    if backend not in (HTP, CPU):
+        raise UsageError(f"graphs in fixed point are made for 'htp' or 'cpu', not for {backend!r}")
     if float_fallback and data is not None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
 
 
-def _say_all_real(made: Graph, float_fallback: bool) -> None:
+def _opened(model: Graph | str | os.PathLike[str]) -> Graph:
+    """The graph, unless it is a result of this quantizer or of another: that has nothing left to round."""
+    graph = model if isinstance(model, Graph) else open_graph(model)
+    real = [n for n in graph.nodes if n.op not in AT_BORDERS and not n.out.dtype.is_fixed]
+    fixed = [n for n in graph.nodes if n.op not in AT_BORDERS and n.out.dtype.is_fixed]
+    layers = (n for n in graph.nodes if any(is_weight(v, o) and v.dtype.is_fixed for _, v, o in operands(n)))
+    if (fixed and not real) or next(layers, None) is not None:
+        raise UsageError(
+            f"graph '{graph.name}' is in fixed point already",
+            hint="quantize the one in floating point that it was made from",
+        )
+    return graph
+
+
+def _say_departures(made: Graph, float_fallback: bool, bias_bw: int) -> None:
+    """Where the result is not what somebody asked for."""
+    say_wide_biases(made, bias_bw)
     if float_fallback and not any(v.encoding for v in made.values()):
         warnings.warn(
             "no node has encodings for all that it reads and makes: the graph stays in floating point",

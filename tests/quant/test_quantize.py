@@ -14,10 +14,11 @@ from openqnn.analysis.quant_page import quant_page
 from openqnn.analysis.quant_report import quant_report
 from openqnn.errors import InputError, UsageError
 from openqnn.ir import DType, Encoding, Given, Graph
-from openqnn.quant.recipe import FLOAT
+from openqnn.quant.recipe import FLOAT, Method, Scheme
 from openqnn.quantization import HTP, prepared_for, recipe_of
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
+from tests.passes.harness import graph_of, random_inputs
 from tests.qnn.nets import needs_htp
 
 MODEL = "mtcnn_onet"
@@ -146,6 +147,9 @@ def test_a_report_tells_the_worst_and_is_a_page_of_its_own() -> None:
         ("nowhere.txt", {}, InputError, "nowhere.txt"),
         ([{}], {"act_bw": 12}, UsageError, "act_bw is 12"),
         ([{}], {"colour": 1}, UsageError, "no choice 'colour'"),
+        ([{}], {"act": "mse"}, UsageError, "act is 'mse', and must be a Scheme\n  hint: .*Method.MSE"),
+        ([{}], {"algorithms": "magic"}, UsageError, "no algorithm 'magic'"),
+        ([{}], {"backend": "gpu"}, UsageError, "made for 'htp' or 'cpu', not for 'gpu'"),
         ([{}], {"float_fallback": True}, UsageError, "takes no data"),
         ([{}], {"ignore_encodings": True, "overrides": "x.json"}, UsageError, "contradict"),
     ],
@@ -153,6 +157,36 @@ def test_a_report_tells_the_worst_and_is_a_page_of_its_own() -> None:
 def test_bad_input(data: Any, choices: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         openqnn.quantize(converted(), data, **choices)
+
+
+def test_methods_and_algorithms_may_be_plain_words() -> None:
+    by_words = quantized(act=Scheme("mse"), algorithms="bias_correction")  # type: ignore[arg-type]
+    assert str(by_words) == str(quantized(act=Scheme(Method.MSE), algorithms=("bias_correction",)))
+    with pytest.raises(UsageError, match="there is no method 'best'"):
+        Scheme("best")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("choices", [{}, {"float_fallback": True}, {"act_bw": 16}])
+def test_what_is_in_fixed_point_is_not_quantized_again(tmp_path: Path, choices: dict[str, Any]) -> None:
+    made = quantized(act_bw=8)
+    made.save(tmp_path / "made.oqnn")
+    data = None if choices.get("float_fallback") else [sample_inputs(MODEL)]
+    for again in (made, tmp_path / "made.oqnn"):
+        with pytest.raises(UsageError, match=r"is in fixed point already\n  hint: "):
+            openqnn.quantize(again, data, **choices)
+
+
+def test_a_graph_without_weights_is_not_quantized_again() -> None:
+    lines = """
+        input %x: float32[1,4]
+        %t: float32[1,4] = Tanh(%x)
+        %y: float32[1,4] = ElementWiseAdd(%x, %t)
+        output %y
+    """
+    graph = graph_of(lines)
+    made = openqnn.quantize(graph, random_inputs(graph))
+    with pytest.raises(UsageError, match="in fixed point already"):
+        openqnn.quantize(made, random_inputs(graph))
 
 
 def test_steps_are_those_of_a_width() -> None:

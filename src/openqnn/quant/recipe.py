@@ -38,6 +38,9 @@ class Scheme:
     percentile: float = 99.99
 
     def __post_init__(self) -> None:
+        if self.method not in tuple(Method):
+            raise UsageError(f"there is no method {self.method!r}", hint=f"there are {', '.join(Method)}")
+        object.__setattr__(self, "method", Method(self.method))
         if not 90 <= self.percentile <= 100:
             raise UsageError(f"a percentile of {self.percentile:g} is outside 90 to 100")
 
@@ -74,6 +77,12 @@ class Recipe:
     weight_widths: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
+        for name, scheme in (("act", self.act), ("param", self.param)):
+            if not isinstance(scheme, Scheme):
+                raise UsageError(
+                    f"{name} is {scheme!r}, and must be a Scheme",
+                    hint=f"{name}=Scheme(Method.MSE), both of openqnn.quant.recipe",
+                )
         _one_of("act_bw", self.act_bw, ACT_WIDTHS)
         _one_of("weight_bw", self.weight_bw, WEIGHT_WIDTHS)
         _one_of("bias_bw", self.bias_bw, BIAS_WIDTHS)

@@ -30,11 +30,14 @@ AFTER: Final[Mapping[str, Callable[..., list[str]]]] = {
 }
 
 
-def check_names(names: Iterable[str]) -> None:
-    for name in names:
+def check_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """The names, of which there may be one without a list around it."""
+    found = (names,) if isinstance(names, str) else tuple(names)
+    for name in found:
         if name not in (*BEFORE, *AFTER):
             known = ", ".join((*BEFORE, *AFTER))
             raise UsageError(f"the quantizer has no algorithm '{name}'", hint=f"it has {known}")
+    return found
 
 
 def wants_samples_before(names: Container[str]) -> bool:
