@@ -35,7 +35,7 @@ VENDOR_FILES = (DLC, ".so", ".c")
 CONTEXT = ".bin"
 DLC_TIMEOUT = 600.0  # seconds
 LARGEST_TENSOR = 1 << 38  # bytes
-GIVEN = ".given"  # ends the name of the record in which a DLC keeps the encodings of a graph in floats
+KNOWN = ".given"  # ends the name of the record in which a DLC keeps what is known of encodings beside them
 DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
 
 
@@ -252,9 +252,9 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     found = graph_of(chosen)
     if Path(path).suffix == DLC:
         from openqnn.formats.dlc_metadata import read_record
-        from openqnn.ir.text import parse_given
+        from openqnn.ir.text import parse_known
 
-        found.given = parse_given(read_record(path, f"{chosen.name}{GIVEN}"))
+        found.given, found.provenance = parse_known(read_record(path, f"{chosen.name}{KNOWN}"))
     return found
 
 
@@ -289,7 +289,7 @@ def save_dlc(
     from openqnn.emit.compose import with_package
     from openqnn.formats.dlc_metadata import add_metadata, add_record
     from openqnn.formats.files import replacing_path
-    from openqnn.ir.text import print_given
+    from openqnn.ir.text import print_known
     from openqnn.qnn.remote import write_dlc
 
     names: dict[str, str] = {}
@@ -297,9 +297,10 @@ def save_dlc(
     with replacing_path(path) as temporary:
         write_dlc([with_package(net, package) if package else net], temporary, timeout=DLC_TIMEOUT)
         add_metadata(temporary, metadata or {})
-        if graph.given:
+        if graph.given or graph.provenance:
             given = {names[name]: said for name, said in graph.given.items() if name in names}
-            add_record(temporary, f"{net.name}{GIVEN}", print_given(given))
+            sources = {names[name]: source for name, source in graph.provenance.items() if name in names}
+            add_record(temporary, f"{net.name}{KNOWN}", print_known(given, sources))
 
 
 WRITERS[DLC] = save_dlc

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from openqnn.emit import lower
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, UnsupportedError, UsageError
 from openqnn.formats.encodings import read_encodings
-from openqnn.ir import Array, Given, Graph
+from openqnn.ir import MODEL, Array, Given, Graph
 from openqnn.passes.htp import legalise_htp
 from openqnn.passes.htp.fixed import prepare_fixed
 from openqnn.passes.precision import set_float_width
@@ -235,6 +235,7 @@ class _Job:
         self, recipe: Recipe, goal: Goal | None, searching: Progress | None
     ) -> tuple[Graph, Mixed | None]:
         """The graph of a recipe, or where there is a goal the one that reaches it, and how."""
+        self._say_float_widths(recipe)
         made, mixed = self.finish(recipe), None
         if goal is not None:
             made, mixed = self.reach(goal, made, recipe, searching)
@@ -258,8 +259,24 @@ class _Job:
 
     def _float_width(self, recipe: Recipe) -> int:
         """That of the recipe, or a narrower one in which all is given that is given in floats."""
-        said = {given.bitwidth for given in self.given.values() if given.floating}
+        said = set(self._given_floats().values())
         return min(recipe.float_bw, *said) if len(said) == 1 else recipe.float_bw
+
+    def _given_floats(self) -> dict[str, int]:
+        """Tensors that somebody wants in floats, and how wide: the model itself only has encodings."""
+        return {n: said.bitwidth for n, said in self.given.items() if said.floating and said.source != MODEL}
+
+    def _say_float_widths(self, recipe: Recipe) -> None:
+        width = self._float_width(recipe)
+        other = {name: said for name, said in self._given_floats().items() if said != width}
+        if other:
+            name, said = next(iter(other.items()))
+            warnings.warn(
+                f"all floats of a graph have the same width, here {width} bits: {len(other)} tensors do not"
+                f" have the {said} bits that they are given, '{name}' for one",
+                OpenQnnWarning,
+                stacklevel=4,
+            )
 
     def _widened(self, applied: Applied) -> dict[str, str]:
         """Where encodings of nodes came from that have 16 bits of their own accord."""

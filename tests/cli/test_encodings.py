@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 
 from openqnn.formats.encodings import OUTPUT_CHANNEL, Kind, read_encodings
 from openqnn.ir import DType, Encoding, Graph
@@ -134,6 +135,19 @@ def test_lint_refuses_what_is_impossible(model: Path) -> None:
     result = openqnn("encodings", model, "--lint", stored(content))
     assert result.code == 1
     assert "impossible  w" in result.out and "4 encodings for 3 output channels" in result.out
+
+
+def test_lint_calls_tensors_what_the_model_calls_them(model: Path) -> None:
+    """The graph has the image in another order, under a name that nobody knows."""
+    proto = onnx.load(model)
+    nodes = [n for n in proto.graph.node if n.output[0] in ("before", "biases", "y", "z")]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", 1, (1, 3, 4, 4)))
+    onnx.save(proto, model)
+    result = openqnn("encodings", model, "--lint", stored(), "--json")
+    missing = [f["tensor"] for f in json.loads(result.out)["findings"] if f["status"] == "missing"]
+    assert missing == ["z"]
 
 
 # --- between versions

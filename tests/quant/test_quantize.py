@@ -12,7 +12,7 @@ import pytest
 import openqnn
 from openqnn.analysis.quant_page import quant_page
 from openqnn.analysis.quant_report import quant_report
-from openqnn.errors import InputError, UsageError
+from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import DType, Encoding, Given, Graph
 from openqnn.quant.recipe import FLOAT, Method, Scheme
 from openqnn.quantization import HTP, prepared_for, recipe_of
@@ -211,3 +211,28 @@ def test_floats_are_as_wide_as_they_are_given(width: int) -> None:
     floating = {v.dtype for v in graph.values() if v.dtype.is_float}
     assert floating == {DType.FLOAT_16 if width == 16 else DType.FLOAT_32}
     assert worst(run(graph)) > 20
+    assert graph.provenance[node.x(1).name] == "override"
+
+
+def test_floats_of_two_widths_are_told() -> None:
+    first, second = [n for n in converted().nodes if n.op == "Conv2d"][:2]
+    given = {n.x(1).name: Given("override", w, floating=True) for n, w in ((first, 16), (second, 32))}
+    with pytest.warns(OpenQnnWarning, match=rf"here 32 bits: 1 tensors .* 16 bits .* '{first.x(1).name}'"):
+        quantized(act_bw=8, algorithms=(), given=given)
+
+
+def test_inputs_that_a_fallback_leaves_in_floats_are_as_wide_as_the_others() -> None:
+    (node,) = (n for n in converted().nodes if n.name == "conv2d_9")
+    given = {node.out.name: Given("override", 16, floating=True)}
+    with pytest.warns(OpenQnnWarning, match="stays in floating point"):
+        graph = openqnn.quantize(converted(), float_fallback=True, given=given)
+    assert {v.dtype for v in graph.values() if v.dtype.is_float} == {DType.FLOAT_16}
+
+
+@needs_htp
+def test_a_dlc_tells_where_encodings_came_from(tmp_path: Path) -> None:
+    graph = quantized()
+    graph.save(tmp_path / "q.dlc")
+    sources = openqnn.load(tmp_path / "q.dlc").provenance
+    assert list(sources.values()) == list(graph.provenance.values()) and "calibration" in sources.values()
+    assert set(sources) <= {v.name for v in openqnn.load(tmp_path / "q.dlc").values()}

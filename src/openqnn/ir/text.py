@@ -49,9 +49,7 @@ def _lines(graph: Graph) -> Iterator[str]:
     yield from _constants(graph.outputs, seen)
     for value in graph.outputs:
         yield f"  output {_ref(value)}{_port(graph, value)}"
-    yield from (f"  {line}" for line in print_given(graph.given).splitlines())
-    for name, source in graph.provenance.items():
-        yield f"  encoded {_quoted(name)} by {_string(source)}"
+    yield from (f"  {line}" for line in print_known(graph.given, graph.provenance).splitlines())
     yield "}"
 
 
@@ -93,9 +91,11 @@ def _blocks(blocks: Blocks | None) -> str:
     return f" blocks={_param((blocks.axis, blocks.size))} multiples={_param(blocks.multiples)}"
 
 
-def print_given(given: Mapping[str, Given]) -> str:
-    """What is given for tensors, a line each."""
-    return "".join(f"given {_quoted(name)} {_given(said)}\n" for name, said in given.items())
+def print_known(given: Mapping[str, Given], provenance: Mapping[str, str]) -> str:
+    """What is given for tensors, and where encodings came from, a line each."""
+    lines = [f"given {_quoted(name)} {_given(said)}\n" for name, said in given.items()]
+    lines += [f"encoded {_quoted(name)} by {_string(source)}\n" for name, source in provenance.items()]
+    return "".join(lines)
 
 
 def _given(said: Given) -> str:
@@ -361,12 +361,12 @@ class _Parser:
         return int(text) if kind == "int" else float(text)
 
 
-def parse_given(text: str) -> dict[str, Given]:
-    """The lines of `print_given`."""
+def parse_known(text: str) -> tuple[dict[str, Given], dict[str, str]]:
+    """The lines of `print_known`."""
     graph, parser = Graph(), _Parser(text, {})
     while parser.next()[0] != "end":
         parser.statement(graph)
-    return graph.given
+    return graph.given, graph.provenance
 
 
 def parse_graph(text: str, data: Mapping[str, Array] | None = None) -> Graph:

@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from openqnn.errors import OpenQnnWarning, UsageError
-from openqnn.ir import Array, DType, Encoding, Given, Graph, Node, Value
+from openqnn.ir import MODEL, Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.conv import near_scales
 from openqnn.ops.fixed16 import HIGHEST
@@ -91,7 +91,16 @@ class Apply:
         self._say_narrow()
         self._say_unclipped()
         self.graph.given = {}  # the tensors have it now
-        return Applied(self.graph, self.provenance)
+        return Applied(self.graph, self.provenance | self._said_real())
+
+    def _said_real(self) -> dict[str, str]:
+        """Tensors in floating point because somebody said so: the model only has encodings."""
+        given = {name: said.source for name, said in self.plan.given.items() if said.floating}
+        return {
+            v.name: given[v.name]
+            for v in self.graph.values()
+            if is_real(v) and given.get(v.name, MODEL) != MODEL
+        }
 
     def _say_whole(self) -> None:
         if self.whole:

@@ -25,7 +25,7 @@ from openqnn.qnn.net import block_axis, qnn_name
 from openqnn.quant.apply import channel_axis as weight_axis
 from openqnn.quant.blocks import BITS, EXPANDED, why_no_blocks
 from openqnn.quant.encode import encoding
-from openqnn.quant.plan import OVERRIDE, Plan, is_real, is_weight, operands
+from openqnn.quant.plan import OVERRIDE, Group, Plan, is_real, is_weight, operands
 from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
 
 _SHOWN = 5
@@ -110,7 +110,7 @@ def match(graph: Graph, file: EncodingsFile, source: Collection[str] = ()) -> Ma
         doubt = clipped or _doubt(entry, value)
         if doubt:
             found.findings.append(Finding(Status.DOUBTFUL, name, doubt))
-    found.findings += _missing(graph, found.given)
+    found.findings += _missing(graph, found.given, source)
     return found
 
 
@@ -297,19 +297,28 @@ def _extent(entry: TensorEncoding, value: Value) -> tuple[NDArray[Any], NDArray[
     return largest, np.asarray([max(-low, high) for low, high in entry.limits()]) * widest
 
 
-def _missing(graph: Graph, given: Mapping[str, Given]) -> list[Finding]:
-    """Tensors that the quantizer wants a range for: not those that share another's encoding."""
+def _missing(graph: Graph, given: Mapping[str, Given], source: Collection[str]) -> list[Finding]:
+    """Tensors that the quantizer wants a range for: not those that share another's encoding.
+
+    They go by the name of the source model, where they, or what they are moved to, have one.
+    """
     plan = Plan(graph, Recipe(), given)
     found: list[Finding] = []
     for group in plan.groups:
         if group.given is None and not group.has_fixed_range:
             origins = group.origins or group.members[:1]
-            found += [_lack(v.name, "its range will come from calibration data") for v in origins]
+            names = (_known_name(v, group, source) for v in origins)
+            found += [_lack(name, "its range will come from calibration data") for name in names]
     for node in graph.nodes:
         if plan.node_width[node]:
             weights = (v for _, v, o in operands(node) if is_weight(v, o) and is_real(v))
             found += [_lack(v.name, "its range will come from its own data") for v in weights]
     return [f for f in dict.fromkeys(found) if f.tensor not in given]
+
+
+def _known_name(value: Value, group: Group, source: Collection[str]) -> str:
+    first = group.members.index(value)
+    return next((v.name for v in group.members[first:] if v.name in source), value.name)
 
 
 def _lack(name: str, detail: str) -> Finding:
