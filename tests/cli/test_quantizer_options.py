@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+import openqnn as package
 from tests.cli.tool import Result, openqnn, tool
 
 SHAPE = (1, 16)
@@ -102,3 +103,27 @@ def test_what_goes_together_is_not_talked_about(words: str) -> None:
 def test_a_fallback_with_nothing_to_fall_from() -> None:
     done = openqnn("quantize", "m.onnx", "--float_fallback", "-o", "m.oqnn")
     assert done.code == 0 and "the graph stays in floating point" in done.err
+
+
+@pytest.mark.parametrize(("words", "scales"), [((), 1), (("--use_per_channel_quantization",), 4)])
+def test_scales_by_channel_replace_one_of_the_model(words: tuple[str, ...], scales: int) -> None:
+    weights = {
+        "w": np.random.default_rng(0).integers(-127, 128, (4, 16, 1, 1)).astype(np.int8),
+        "b": np.asarray([1, 2, 3, 4], np.int32), "s": np.float32(0.01), "z": np.int8(0), "zb": np.int32(0),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["wd"]),
+        helper.make_node("DequantizeLinear", ["b", "s", "zb"], ["bd"]),
+        helper.make_node("Conv", ["x", "wd", "bd"], ["y"]),
+    ]
+    infos = [helper.make_tensor_value_info(n, 1, (1, size, 1, 1)) for n, size in (("x", 16), ("y", 4))]
+    constants = [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "c", infos[:1], infos[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "c.onnx")
+    done = openqnn("quantize", "c.onnx", "--input_list", "inputs.txt", "-o", "c.oqnn", *words)
+    assert done.code == 0, done.err
+    made = package.load("c.oqnn")
+    for name in ("w", "b"):
+        (value,) = (v for v in made.constants() if v.name == name)
+        assert value.encoding is not None and len(value.encoding.scale) == scales
+        assert (made.provenance[name] == "model") == (scales == 1)

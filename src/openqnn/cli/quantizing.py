@@ -168,8 +168,11 @@ def quantized(
 ) -> Graph:  # fmt: skip
     """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
     from openqnn.cli.progress import Stages
+    from openqnn.quant.overrides import without_whole_filters
     from openqnn.quantization import quantize, say_wide_biases
 
+    if asked.choices.use_per_channel_quantization:
+        graph.given = without_whole_filters(graph)
     goal = target or QuantizeTarget()
     metric = read_metric(goal.target_metric) if goal.target_metric else None
     found: list[Outcome] = []

@@ -122,7 +122,7 @@ class QuantizerChoices:
     )  # fmt: skip
     use_per_channel_quantization: bool | None = option(
         None, "--use_per_channel_quantization", metavar="BOOL", nargs="*", row=_switch,
-        help="a scale for each output channel of convolutions",
+        help="a scale for each output channel of convolutions, also where the model has one for all",
     )  # fmt: skip
     use_per_row_quantization: bool | None = option(
         None, "--use_per_row_quantization", metavar="BOOL", nargs="*", row=_switch,

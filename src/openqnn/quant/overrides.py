@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from openqnn import ir
 from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.encodings import Blocks, EncodingsFile, TensorEncoding
-from openqnn.ir import Encoding, Given, Graph, Node, Value
+from openqnn.ir import MODEL, Encoding, Given, Graph, Node, Value
 from openqnn.ops.schema import Operand, Role
 from openqnn.qnn.net import block_axis, qnn_name
 from openqnn.quant.apply import channel_axis as weight_axis
@@ -175,6 +175,26 @@ def along_channels(graph: Graph, given: Mapping[str, Given]) -> dict[str, Given]
     """What was said of weights, along their output channels in this graph: a pass may have turned some."""
     values = {v.name: v for v in graph.constants()}
     return {name: _turned(said, values.get(name)) for name, said in given.items()}
+
+
+def without_whole_filters(graph: Graph) -> dict[str, Given]:
+    """What is given for a graph, but for what the model says of filters as a whole, and of their biases.
+
+    That is in the way of an encoding for each channel.
+    """
+    left = dict(graph.given)
+    for node in graph.nodes:
+        parts = list(operands(node))
+        filters = [v for _, v, o in parts if o.layout and is_weight(v, o) and _is_whole(left.get(v.name))]
+        biases = [v for _, v, o in parts if o.role is Role.BIAS and v.is_constant] if filters else []
+        for value in (*filters, *biases):
+            left.pop(value.name, None)
+    return left
+
+
+def _is_whole(said: Given | None) -> bool:
+    encoding = None if said is None or said.source != MODEL else said.encoding
+    return encoding is not None and encoding.axis is None
 
 
 def _turned(said: Given, value: Value | None) -> Given:
