@@ -44,7 +44,6 @@ from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.wide import Wide, wide_nodes, with_wide
 
 HTP, CPU = "htp", "cpu"
-AT_BORDERS = ("Quantize", "Dequantize", "Convert", "Cast")
 WIDE_BIAS = max(BIAS_WIDTHS)
 DEFAULT_ALGORITHMS = (ADAROUND,)
 ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
@@ -147,10 +146,11 @@ def _check_usage(backend: str, float_fallback: bool, data: Any) -> None:
 def _opened(model: Graph | str | os.PathLike[str]) -> Graph:
     """The graph, unless it is a result of this quantizer or of another: that has nothing left to round."""
     graph = model if isinstance(model, Graph) else open_graph(model)
-    real = [n for n in graph.nodes if n.op not in AT_BORDERS and not n.out.dtype.is_fixed]
-    fixed = [n for n in graph.nodes if n.op not in AT_BORDERS and n.out.dtype.is_fixed]
-    layers = (n for n in graph.nodes if any(is_weight(v, o) and v.dtype.is_fixed for _, v, o in operands(n)))
-    if (fixed and not real) or next(layers, None) is not None:
+    reads_fixed = {n: any(v is not None and v.dtype.is_fixed for v in n.inputs) for n in graph.nodes}
+    real = any(not fixed and n.outputs[0].dtype.is_float for n, fixed in reads_fixed.items())
+    fixed = any(fixed and n.outputs[0].dtype.is_fixed for n, fixed in reads_fixed.items())
+    layers = (is_weight(v, o) and v.dtype.is_fixed for n in graph.nodes for _, v, o in operands(n))
+    if (fixed and not real) or any(layers):
         raise UsageError(
             f"graph '{graph.name}' is in fixed point already",
             hint="quantize the one in floating point that it was made from",
