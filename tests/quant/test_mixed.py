@@ -13,11 +13,12 @@ from openqnn.errors import UsageError
 from openqnn.ir import Array, DType, Graph
 from openqnn.options.quantizer import ALGORITHMS
 from openqnn.quant.algorithms import AFTER, BEFORE
-from openqnn.quant.algorithms.mixed import WIDE, described
-from openqnn.quant.recipe import FLOAT
+from openqnn.quant.algorithms.mixed import WIDE, described, units_of
+from openqnn.quant.recipe import FLOAT, Recipe
 from openqnn.quantization import Outcome, quantize
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
+from tests.passes.harness import graph_of
 
 MODEL = "mnist_conv"
 
@@ -75,6 +76,37 @@ def test_more_takes_more_and_all_in_floats_is_exact() -> None:
     assert some.mixed is not None and many.mixed is not None
     assert {p.width for p in many.mixed.promotions} == {FLOAT} and many.mixed.after > 100
     assert sum(p.width == FLOAT for p in some.mixed.promotions) < len(many.mixed.promotions)
+
+
+def test_an_activation_is_promoted_with_its_layer() -> None:
+    """Behind a layer in 16 bits it would be rounded twice in 8: HTP has both in one op."""
+    lines = """
+        input %x: float32[1,4]
+        const %w: float32[2,4] = [[1, 2, 3, 4], [4, 3, 2, 1]]
+        const %a: float32[2] = [0.1, 0.2]
+        %f: float32[1,2] = FullyConnected(%x, %w) keep_dims=false
+        %p: float32[1,2] = Prelu(%f, %a)
+        %r: float32[1,2] = Relu6(%p)
+        %t: float32[1,2] = Tanh(%r)
+        %y: float32[1,2] = ElementWiseAdd(%r, %t)
+        output %y
+    """
+    units = units_of(graph_of(lines), Recipe(), {})
+    assert [u.names for u in units] == [("f", "p", "r"), ("t",), ("y",)]
+
+
+def test_a_target_takes_few_of_the_layers_with_activations() -> None:
+    """It took all eleven nodes of mtcnn_onet but the last, when Prelu was apart from its layer."""
+    name = "mtcnn_onet"
+    graph, samples = (
+        openqnn.convert(model_path(name), input_shapes=shapes_of(name)),
+        data_set(name).calibration,
+    )
+    found: list[Outcome] = []
+    quantize(graph, samples[:4], act_bw=8, outcome=found.append, target_sqnr=35.0)
+    mixed = found[0].mixed
+    assert mixed is not None and mixed.reached and mixed.before < 32
+    assert sum(len(p.unit.names) for p in mixed.promotions) < 9 and mixed.after < 40
 
 
 def test_a_metric_decides() -> None:

@@ -1,6 +1,6 @@
 """Automatic mixed precision: which nodes need more than 8 bits so that the outputs are good enough.
 
-Each unit (a node with the clipping ops behind it) is put into fixed point alone; the noise that it then makes
+Each unit (a node with the activation behind it) is put into fixed point alone; the noise that it then makes
 at the outputs is its sensitivity. Noise of single units adds up, so the most sensitive ones are promoted
 first, as many as it takes: to 16 bits, and where all of them are not enough, to floating point.
 """
@@ -15,6 +15,7 @@ from openqnn.errors import UsageError
 from openqnn.ir import Array, DType, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
 from openqnn.ops import schema_of
+from openqnn.ops.schema import Moves
 from openqnn.quant.noise import Outputs
 from openqnn.quant.plan import Plan, carries
 from openqnn.quant.quantizer import Calibrated, apply_recipe
@@ -104,22 +105,36 @@ def find_widths(
 
 
 def units_of(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> list[Unit]:
-    """What can be promoted: nodes that compute in fixed point, each with the clipping ops that follow it."""
+    """What can be promoted: nodes that compute in fixed point, each with the activation that follows it.
+
+    HTP takes that into the layer. One in 8 bits behind a layer in 16 is rounded twice, which may be worse
+    than both in 8.
+    """
     plan = Plan(clone_graph(graph), recipe, given)
     units: list[Unit] = []
     for node in plan.graph.nodes:
         schema = schema_of(node)
         if plan.node_width[node] == FLOAT or carries(node) or _follows(node):
             continue
-        readers = [u for u in dict.fromkeys(node.out.users) if _follows(u)]
         macs = schema.macs(node) if schema.macs is not None else sum(v.size for v in node.outputs)
-        units.append(Unit((node.name, *(r.name for r in readers)), node.op, macs))
+        units.append(Unit((node.name, *_behind(node)), node.op, macs))
     return units
 
 
+def _behind(node: Node) -> list[str]:
+    """The nodes that belong to the one before them, by name."""
+    found = [u for u in dict.fromkeys(node.out.users) if _follows(u)]
+    return [name for u in found for name in (u.name, *_behind(u))]
+
+
 def _follows(node: Node) -> bool:
-    """Whether a node only clips what another one computes."""
-    return schema_of(node).clips and node.x(0).producer is not None and len(set(node.x(0).users)) == 1
+    """Whether a node only clips what another one computes, or changes what a layer does number by number."""
+    data = [v for v in node.inputs if v is not None and not v.is_constant]
+    source = data[0].producer if len(data) == 1 else None
+    if source is None or len(set(data[0].users)) != 1:
+        return False
+    schema = schema_of(node)
+    return schema.clips or (schema.moves is Moves.ELEMENTWISE and schema_of(source).macs is not None)
 
 
 def _sensitivities(
