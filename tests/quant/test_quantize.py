@@ -138,6 +138,18 @@ def test_a_report_tells_the_worst_and_is_a_page_of_its_own() -> None:
     assert all(t.name in page for t in report.worst)
 
 
+def test_a_report_blames_no_weights_that_an_algorithm_has_changed() -> None:
+    """They are not near what they were, on purpose; rounded to the nearest step they would be."""
+    made = quantized(algorithms=())
+    name = next(n.x(1).name for n in made.nodes if n.op == "Conv2d")
+    (weight,) = (v for v in made.constants() if v.name == name)
+    assert weight.data is not None
+    weight.data = np.clip(weight.data.astype(np.int16) + 9, -127, 127).astype(np.int8)
+    report = quant_report(prepared_for(converted(), recipe_of(None, {}), HTP), made, [sample_inputs(MODEL)])
+    (found,) = (t for t in report.tensors if t.name == name)
+    assert found.sqnr < 20 and found.own_sqnr > 30 and not found.advice
+
+
 @pytest.mark.parametrize(
     ("data", "choices", "error", "words"),
     [
