@@ -150,6 +150,14 @@ def test_a_report_blames_no_weights_that_an_algorithm_has_changed() -> None:
     assert found.sqnr < 20 and found.own_sqnr > 30 and not found.advice
 
 
+@pytest.mark.parametrize(("width", "blamed"), [(8, "tensors"), (16, "weights")])
+def test_a_report_blames_weights_where_all_else_is_wide(width: int, blamed: str) -> None:
+    made = quantized(act_bw=width, weight_bw=4, algorithms=())
+    report = quant_report(prepared_for(converted(), recipe_of(None, {}), HTP), made, [sample_inputs(MODEL)])
+    advice = {t.advice for t in report.tensors if t.own_sqnr > 40 and t.advice}
+    assert len(advice) == 1 and f"noise of the {blamed} before it" in advice.pop()
+
+
 @pytest.mark.parametrize(
     ("data", "choices", "error", "words"),
     [

@@ -19,6 +19,8 @@ WORST = 10
 GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern
 MUCH_CLIPPED = 1e-3  # of the values
 NARROW = 8  # bits
+FROM_NARROW = "noise of the tensors before it: 16 bits there"
+FROM_WEIGHTS = "noise of the weights before it: more bits for these"
 MUCH_UNUSED = 0.25  # of the range: two bits of eight
 
 
@@ -69,12 +71,13 @@ def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array
     borders = measure_noise(real, fixed, held, [v.name for v in fixed.outputs])
     outputs = tuple(OutputReport(name, n.sqnr, n.cosine) for name, n in borders.items())
     constants = {v.name: v.data for v in real.values() if v.data is not None}
+    narrow = _behind_narrow(fixed)
     tensors: list[TensorReport] = []
     for value in fixed.values():
         if value.is_constant:
             tensors += _weights(fixed, value, constants.get(value.name))
         elif value.name in noise and not _is_shared(fixed, value):
-            tensors.append(_activation(fixed, value, noise[value.name]))
+            tensors.append(_activation(fixed, value, noise[value.name], value in narrow))
     computing = [n for n in fixed.nodes if not schema_of(n).on_stored]
     in_fixed = sum(any(v.dtype.is_fixed for v in n.outputs) for n in computing)
     worst = sorted((t for t in tensors if t.advice), key=lambda t: t.sqnr)[:WORST]
@@ -86,7 +89,17 @@ def _is_shared(graph: Graph, value: Value) -> bool:
     return shared and not graph.is_output(value)
 
 
-def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
+def _behind_narrow(graph: Graph) -> set[Value]:
+    """Tensors that are computed of others in 8 bits."""
+    found: set[Value] = set()
+    for node in graph.nodes:
+        data = [v for v in node.inputs if v is not None and not v.is_constant]
+        if any(v in found or (v.encoding is not None and v.encoding.bitwidth <= NARROW) for v in data):
+            found.update(node.outputs)
+    return found
+
+
+def _activation(graph: Graph, value: Value, noise: Noise, behind: bool) -> TensorReport:
     assert value.encoding is not None
     low, high = limits(value.encoding, value.dtype.signed)
     clipped = noise.clipped / max(noise.count, 1)
@@ -95,13 +108,14 @@ def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
         value.name, value.producer.op if value.producer else "input", value.dtype.label,
         value.encoding.bitwidth, source, low, high, noise.low, noise.high,
         clipped, noise.own_sqnr, noise.sqnr, tuple(int(c) for c in noise.counts),
-        advice="" if source.startswith(CUT) else _advice(value, value.encoding, noise, clipped),
+        advice="" if source.startswith(CUT) else _advice(value, value.encoding, noise, clipped, behind),
     )  # fmt: skip
 
 
-def _advice(value: Value, found: Encoding, noise: Noise, clipped: float) -> str:
+def _advice(value: Value, found: Encoding, noise: Noise, clipped: float, behind: bool) -> str:
     if noise.own_sqnr >= GOOD_SQNR:
-        return "" if noise.sqnr >= GOOD_SQNR else "noise of the tensors before it: 16 bits there"
+        before = FROM_NARROW if behind else FROM_WEIGHTS
+        return "" if noise.sqnr >= GOOD_SQNR else before
     if clipped > MUCH_CLIPPED:
         return "values beyond the range: more calibration data, or min-max calibration"
     if found.bitwidth > NARROW:
