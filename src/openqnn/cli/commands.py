@@ -92,12 +92,12 @@ def _check_target(target: Path, source: Path, overwrite: bool) -> None:
     from openqnn.formats.container import is_container
     from openqnn.ir.store import check_name
 
-    if target.suffix != SOURCE:
-        check_name(target)
     if target.is_dir():
         raise OutputError(f"{target} is a directory", hint=f"-o {target / source.with_suffix('.oqnn').name}")
     if target.exists() and source.exists() and target.samefile(source):
         raise OutputError(f"{target} is the source model itself", hint="give another file with -o")
+    if target.suffix != SOURCE:
+        check_name(target)
     if target.exists() and not is_container(target) and not overwrite:
         raise OutputError(f"{target} exists and is not an OpenQNN graph", hint="--overwrite replaces it")
 
