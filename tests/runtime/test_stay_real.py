@@ -65,8 +65,12 @@ def test_numbers_are_the_same_without_bytes(zero: str, reader: onnx.NodeProto) -
         (quantized("middle", dequantize("middle", "step")), ["y"]),
         (quantized("middle", dequantize("middle"), "step"), ["y"]),
         ([helper.make_node("Cast", ["x"], ["bytes"], to=TensorProto.UINT8), CAST], ["y"]),
+        (
+            quantized("zero", helper.make_node("Cast", ["bytes"], ["y"], saturate=1, to=TensorProto.INT32)),
+            ["y"],
+        ),
     ],
-    ids=["read", "steps of results", "steps of bytes", "cuts"],
+    ids=["read", "steps of results", "steps of bytes", "cuts", "as indices"],
 )
 def test_bytes_stay_where_they_count(nodes: list[onnx.NodeProto], outputs: list[str]) -> None:
     found, more = stay_real(nodes, CONSTANTS, outputs)

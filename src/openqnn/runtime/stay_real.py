@@ -66,7 +66,7 @@ class _Reals:
     def _zero(self, node: onnx.NodeProto) -> float | None:
         """The zero point of a node between bytes and float32 with steps of one; None for other nodes."""
         if node.op_type == "Cast":
-            return 0.0 if node.attribute[0].i == TensorProto.FLOAT else None
+            return 0.0 if _target(node) == TensorProto.FLOAT else None
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or len(node.input) != 3:
             return None
         scale, zero = (self.constants.get(name) for name in node.input[1:])
@@ -112,3 +112,8 @@ class _Reals:
         name = f"real.{value}"
         self.more[name] = np.asarray(value, np.float32)
         return name
+
+
+def _target(cast: onnx.NodeProto) -> int:
+    """The type by name: graphs that ONNX Runtime wrote have another attribute before it."""
+    return next(a.i for a in cast.attribute if a.name == "to")
