@@ -22,7 +22,7 @@ ALGORITHMS = ((), ("cle",), ("bias_correction",), ("smoothquant",), ("cle", "ada
 NEAR = 1.0  # dB between what was said and what comes out
 LEAST, MOST = 3.0, 40.0  # dB: below a result is none, and above it is a matter of single steps
 FEW, MANY = 6, 60
-SAMPLES = 6
+SAMPLES = 12
 ENOUGH = 50  # numbers: where an output has fewer, one step of one of them is a dB, and outputs count together
 
 
