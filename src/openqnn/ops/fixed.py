@@ -333,17 +333,19 @@ def float_line(factor: Array, more: Array, out: Value, near: int = NEAR) -> tupl
     wanted = wanted + offset_of(out)
     found = np.zeros((2, exact.size), np.float32)
     left = np.arange(exact.size)  # channels without a solution yet
+    ends = np.stack((first, first - 1)).astype(np.float32)
+    lowest = add[0] + offset_of(out) - 0.5 - above
+    shifts = [(lowest + part * (above + below)).astype(np.float32) for part in PARTS]
     for by in _around(near):
         times = (exact[0, left] * (1 + by * 2.0**-24)).astype(np.float32)
-        for part in PARTS:
-            shift = add[0] + offset_of(out) - 0.5 - above + part * (above + below)
-            line = times, shift[left].astype(np.float32)
-            reached, before = (
-                np.rint(v[:, left].astype(np.float32) * line[0] + line[1]) for v in (first, first - 1)
-            )
+        for each in shifts:
+            line = times, each[left]
+            reached, before = np.rint(ends * line[0] + line[1])
             good = np.all((reached >= wanted) & (before < wanted), axis=0)
+            if not good.any():
+                continue
             found[:, left[good]] = np.stack(line)[:, good]
-            times, left = times[~good], left[~good]
+            times, left, ends = times[~good], left[~good], ends[:, :, ~good]
             if not left.size:
                 return found[0], found[1]
     return None
