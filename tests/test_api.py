@@ -115,10 +115,20 @@ def test_many_samples_come_out_in_their_order() -> None:
         assert all(np.allclose(a[name], b[name], atol=1e-5) for name in a)
 
 
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 100])
+def test_small_samples_go_together(graph: Graph, count: int) -> None:
+    with openqnn.Session(graph, threads=2) as session:
+        found = list(session.run_many({"x": X * i} for i in range(count)))
+        again = list(session.run_many([{"x": X}]))
+    assert len(found) == count
+    assert all(np.array_equal(results["y"], np.maximum(-X * i, 0)) for i, results in enumerate(found))
+    assert np.array_equal(again[0]["y"], np.maximum(-X, 0))
+
+
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small graphs, too, have a thread for each sample."""
-    monkeypatch.setattr("openqnn.runtime.cpu.LEAST_SAMPLE", 0)
+    """Small graphs, too, have a task for each sample."""
+    monkeypatch.setattr("openqnn.runtime.cpu.LEAST_TASK", 1)
 
 
 @pytest.mark.usefixtures("beside")

@@ -43,6 +43,7 @@ ABOUT_NAMES = {
     "runtime/widen.py": "ONNX's Cast, not QNN's",
     "runtime/blocked.py": "ONNX's Conv, not QNN's",
     "runtime/cpu.py": "ONNX's Conv, not QNN's",
+    "runtime/in_rows.py": "ONNX's Conv, not QNN's",
     "runtime/keep_blocked.py": "ONNX's ops, not QNN's",
     "runtime/stay_real.py": "ONNX's Cast, not QNN's",
 }

@@ -47,7 +47,7 @@ def test_real_models_give_the_same_integers(model: str) -> None:
 def test_nothing_is_put_in_order_between_convolutions(model: str, most: int) -> None:
     lowered = lower(quantized(model))
     before = Counter(n.op_type for n in cpu.optimized(lowered).graph.node)
-    after = Counter(n.op_type for n in cpu.blocked_body(lowered).body.nodes)
+    after = Counter(n.op_type for n in cpu.Blocks(lowered).body(in_parts=False).body.nodes)
     orders = ("ReorderInput", "ReorderOutput")
     assert sum(before[o] for o in orders) > 2 * most + 4
     assert sum(after[o] for o in orders) <= most
@@ -57,4 +57,5 @@ def test_nothing_is_put_in_order_between_convolutions(model: str, most: int) -> 
 @pytest.mark.parametrize(("model", "share"), {"mtcnn_onet": True, "ppocr_cls": False}.items())
 def test_threads_share_what_is_worth_it(model: str, share: bool) -> None:
     fixed = quantized(model)
-    assert cpu._is_enough_for_threads(fixed, cpu.blocked_body(lower(fixed))) is share  # pyright: ignore[reportPrivateUsage]
+    nodes = cpu.Blocks(lower(fixed)).found.nodes
+    assert cpu._is_enough_for_threads(fixed, nodes) is share  # pyright: ignore[reportPrivateUsage]

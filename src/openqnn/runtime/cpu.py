@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from openqnn.errors import BackendError
 from openqnn.ir import Array, Graph, Shape, Value
 from openqnn.ops import schema_of
 from openqnn.ops.body import Body
+from openqnn.runtime.in_rows import in_rows, second_cache
 from openqnn.runtime.keep_blocked import keep_blocked
 from openqnn.runtime.lowering import Lowered, NumpyStep, lower
 from openqnn.runtime.stay_real import stay_real
@@ -47,9 +49,8 @@ _DISABLED = ["WeightBiasQuantization"]
 _NOT_WITH_INTEGERS = ["ConvMulFusion", "ConvAddFusion", "ConvBNFusion"]
 MOST_WEIGHTS = 256 << 20  # bytes in a graph that is optimised apart, for which they are copied
 LEAST_MACS = 300_000  # in a convolution that several threads share: 4 us of one of them, which meeting takes
-LEAST_SAMPLE = (
-    2_000_000  # of a graph whose samples are worth a thread each, which takes as long to hear of it
-)
+LEAST_TASK = 6_000_000  # in samples that a thread gets at once: 0.4 ms, of which hearing of it takes a tenth
+MOST_TOGETHER = 16  # samples in a task
 EMBED_BELOW = 1024  # bytes; larger constants are handed to ONNX Runtime by reference
 
 
@@ -73,19 +74,19 @@ class CpuExecutable:
         self.lowered = lower(graph, extra)
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
-        ready = _is_blocked_well(self.lowered)
-        body = blocked_body(self.lowered) if ready else self.lowered
-        is_tiny = sum(_macs(graph)) < LEAST_SAMPLE
-        self._workers = 1 if is_tiny else threads or len(os.sched_getaffinity(0))
-        if many or (ready and not threads and not _is_enough_for_threads(graph, body)):
-            threads = 1
-        self._threads, self._body, self._ready = threads, body, ready
+        self._blocks = Blocks(self.lowered) if _is_blocked_well(self.lowered) else None
+        self._workers = threads or len(os.sched_getaffinity(0))
+        self._together = min(MOST_TOGETHER, ceil(LEAST_TASK / max(1, sum(_macs(graph)))))
+        self._pool: ThreadPoolExecutor | None = None
+        few = self._blocks is not None and not _is_enough_for_threads(graph, self._blocks.found.nodes)
+        self._threads = 1 if many or (few and not threads) else threads
         self._results = [self.lowered.outputs[n] for n in self.output_names]
         self._alone: CpuExecutable | None = None
         self._compile()
 
     def _compile(self) -> None:
-        self._steps = compile_steps(self._body, self._threads, ready=self._ready)
+        body = self._blocks.body(in_parts=self._threads == 1) if self._blocks else self.lowered
+        self._steps = compile_steps(body, self._threads, ready=self._blocks is not None)
         first = self._steps[0] if len(self._steps) == 1 else None
         self._single = first if isinstance(first, OnnxStep) else None
 
@@ -101,22 +102,29 @@ class CpuExecutable:
         """Runs samples beside each other, each in a thread of its own, and gives their results in order.
 
         That is sooner done than one after the other with all threads for each, which wait for one another
-        at every node. Samples are taken as results are: few of either are held.
+        at every node. Whoever takes the results is one of the threads. Samples are taken as results are: few
+        of either are held. A thread gets several of a small graph at once.
         """
         if self._workers == 1:
             yield from map(self.run, samples)
             return
-        run, waiting = self._in_one_thread().run, deque[Future[dict[str, Array]]]()
-        with ThreadPoolExecutor(self._workers) as pool:
-            try:
-                for sample in samples:
-                    waiting.append(pool.submit(run, sample))
-                    if len(waiting) > self._workers:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._workers - 1)
+        run, source = self._in_one_thread().run, iter(samples)
+        waiting = deque[list[Mapping[str, Array]] | Future[list[dict[str, Array]]]]()
+        try:
+            for turn in cycle(range(self._workers)):
+                if together := list(islice(source, self._together)):
+                    waiting.append(self._pool.submit(_each, run, together) if turn else together)
+                if len(waiting) == 2 * self._workers or (waiting and not together):
+                    task = waiting.popleft()
+                    yield from task.result() if isinstance(task, Future) else _each(run, task)
+                elif not together:
+                    return
+        finally:
+            for task in waiting:
+                if isinstance(task, Future):
+                    task.cancel()
 
     def _in_one_thread(self) -> CpuExecutable:
         if self._threads == 1:
@@ -130,6 +138,9 @@ class CpuExecutable:
     def close(self) -> None:
         """Frees the sessions."""
         self._steps, self._single, self._alone = [], None, None
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
     def _run_single(self, feeds: dict[str, Array]) -> list[Array]:
         assert self._single is not None
@@ -141,6 +152,12 @@ class CpuExecutable:
         for step in self._steps:
             known.update(zip(step.outputs, _run_step(step, known), strict=True))
         return [known[n] for n in self._results]
+
+
+def _each(
+    run: Callable[[Mapping[str, Array]], dict[str, Array]], samples: list[Mapping[str, Array]]
+) -> list[dict[str, Array]]:
+    return [run(sample) for sample in samples]
 
 
 def run_graph(graph: Graph, arrays: Mapping[str, Array], extra: Sequence[Value] = ()) -> dict[str, Array]:
@@ -249,21 +266,30 @@ def _is_blocked_well(lowered: Lowered) -> bool:
     return not lowered.steps and kinds >= {"Conv", "QuantizeLinear"} and weights <= MOST_WEIGHTS
 
 
-def blocked_body(lowered: Lowered) -> Lowered:
-    """The same with nodes that are ready to run, and numbers in the order that convolutions have them."""
-    ready = optimized(lowered)
-    plain = _model(lowered, lowered.body.nodes, _made(lowered)).proto
-    found = keep_blocked(ready.graph, ready.constants, plain, _block_size())
-    body = Body()
-    constants = ready.constants | found.constants
-    body.nodes, more = stay_real(found.nodes, constants, set(lowered.outputs.values()))
-    body.constants = constants | more
-    return replace(lowered, body=body)
+class Blocks:
+    """Nodes that are ready to run, and numbers in the order that convolutions have them."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        ready = optimized(lowered)
+        plain = _model(lowered, lowered.body.nodes, _made(lowered)).proto
+        self.lowered, self.constants = lowered, ready.constants
+        self.found = keep_blocked(ready.graph, ready.constants, plain, _block_size())
+
+    def body(self, *, in_parts: bool) -> Lowered:
+        """The graph for many threads, or with wide layers in parts for one."""
+        outputs, found = set(self.lowered.outputs.values()), self.found
+        if in_parts:
+            found = in_rows(found, self.constants, outputs, _block_size(), second_cache())
+        body = Body()
+        constants = self.constants | found.constants
+        body.nodes, more = stay_real(found.nodes, constants, outputs)
+        body.constants = constants | more
+        return replace(self.lowered, body=body)
 
 
-def _is_enough_for_threads(graph: Graph, ready: Lowered) -> bool:
+def _is_enough_for_threads(graph: Graph, nodes: Iterable[onnx.NodeProto]) -> bool:
     """Whether several threads compute convolutions in less time than they take to meet for each."""
-    convolutions = sum(node.op_type in ("Conv", "Gemm", "MatMul") for node in ready.body.nodes)
+    convolutions = sum(node.op_type in ("Conv", "Gemm", "MatMul") for node in nodes)
     return sum(_macs(graph)) >= LEAST_MACS * convolutions
 
 

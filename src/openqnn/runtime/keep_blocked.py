@@ -10,7 +10,8 @@ threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,31 @@ class Line:
     more: Array | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is known of a value. The channels of blocked ones fill their blocks."""
+
+    shape: Shape
+    type: int
+    blocked: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of each number."""
+        return helper.tensor_dtype_to_np_dtype(self.type).itemsize
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape) * self.bytes
+
+
 @dataclass(slots=True)
 class Blocked:
-    """The nodes of a graph, and constants beyond its own."""
+    """The nodes of a graph, constants beyond its own, and what is known of values."""
 
     nodes: list[onnx.NodeProto]
-    constants: dict[str, Array] = field(default_factory=lambda: dict[str, Array]())
+    constants: dict[str, Array]
+    held: dict[str, Held]
 
 
 def keep_blocked(
@@ -59,7 +79,7 @@ def keep_blocked(
     twins = _Twins(graph, constants, plain, block)
     for node in graph.node:
         twins.add(node)
-    return Blocked(twins.live(), twins.constants)
+    return Blocked(twins.live(), twins.constants, twins.held())
 
 
 class _Twins:
@@ -88,11 +108,7 @@ class _Twins:
         if node.domain == DOMAIN and node.op_type == "ReorderInput" and self._enter(node.input[0]):
             self.renamed[result] = self.twins[node.input[0]]
             return
-        if (
-            node.domain == DOMAIN
-            and node.op_type == "ReorderOutput"
-            and not _attribute(node, "channels_last")
-        ):
+        if node.domain == DOMAIN and node.op_type == "ReorderOutput" and not attribute(node, "channels_last"):
             self.twins[result] = node.input[0]
         elif node.domain != DOMAIN and len(node.output) == 1 and len(self.shapes.get(result, ())) == RANK:
             if node.op_type in ("DequantizeLinear", "Cast"):
@@ -119,6 +135,14 @@ class _Twins:
                 live.update(each.input)
             found += reversed(made)
         return found[::-1]
+
+    def held(self) -> dict[str, Held]:
+        known = {name: Held(shape, self.types[name], False) for name, shape in self.shapes.items()}
+        for name, twin in self.twins.items():
+            if name in self.shapes:  # it is not one of ONNX Runtime's own making
+                batch, channels, *sides = self.shapes[name]
+                known[twin] = Held((batch, self._filled(channels), *sides), self.types[name], True)
+        return known
 
     def _enter(self, name: str) -> bool:
         """Whether a value is there in blocks, or can be had by ordering bytes."""
@@ -163,14 +187,14 @@ class _Twins:
 
     def _concat(self, node: onnx.NodeProto) -> bool:
         whole = all(name in self.twins and not self.shapes[name][1] % self.block for name in node.input)
-        if whole and _attribute(node, "axis") == 1:
+        if whole and attribute(node, "axis") == 1:
             self._make(node, [self.twins[name] for name in node.input])
         return node.output[0] in self.twins
 
     def _normalization(self, node: onnx.NodeProto) -> bool:
         x, factor, more, mean, variance = node.input
         plain = not self._array(mean).any() and (self._array(variance) == 1).all()
-        if x not in self.twins or not plain or _attribute(node, "epsilon"):
+        if x not in self.twins or not plain or attribute(node, "epsilon"):
             return False
         self._line(node.output[0], Line(self.twins[x], self._channels(factor), self._padded(more)))
         return True
@@ -286,7 +310,7 @@ class _Twins:
         """Whether a convolution is what ONNX Runtime makes of a product with a number per channel."""
         if node.op_type != "Conv" or len(node.input) != 2 or node.input[1] not in self.given:
             return False
-        return self.given[node.input[1]].shape == (_attribute(node, "group"), 1, 1, 1)
+        return self.given[node.input[1]].shape == (attribute(node, "group"), 1, 1, 1)
 
     # -- orders ----------------------------------------------------------------------------------------------
 
@@ -345,7 +369,7 @@ class _Twins:
         return self._keep("ints." + ".".join(map(str, values)), np.array(values, np.int64))
 
 
-def _attribute(node: onnx.NodeProto, name: str) -> Any:
+def attribute(node: onnx.NodeProto, name: str) -> Any:
     return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), None)
 
 

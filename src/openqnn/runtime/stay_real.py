@@ -45,7 +45,7 @@ class _Reals:
         found: list[onnx.NodeProto] = []
         for node in self.nodes:
             source = node.input[0] if node.input else ""
-            node.input[:] = [self.renamed.get(name, name) for name in node.input]
+            node = self._with_names(node)
             if self._is_needless(node.output[0]):
                 found += self._limited(node)
             elif source in self.zeros:
@@ -53,6 +53,15 @@ class _Reals:
             else:
                 found.append(node)
         return found, self.more
+
+    def _with_names(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        names = [self.renamed.get(name, name) for name in node.input]
+        if names == list(node.input):
+            return node
+        renamed = onnx.NodeProto()
+        renamed.CopyFrom(node)
+        renamed.input[:] = names
+        return renamed
 
     def _is_needless(self, name: str) -> bool:
         """Whether a node rounds to bytes, or casts what is whole to them, and nobody reads them as such."""
