@@ -26,7 +26,8 @@ from benchmarks.report import Section, Verdict, median
 
 MODELS = ("mtcnn_onet", "ppocr_cls", "effword_fp32", "centerface", "ppocrv4_det")
 COUNTED = ("effword_fp32", "centerface", "ppocrv4_det")  # the others are done before a library is even loaded
-WAYS = {"graph": "openqnn.compile(graph).save(file)", "dlc": "qnn-context-binary-generator, from a DLC"}
+TOOL = "qnn-context-binary-generator"
+WAYS = {"graph": "openqnn.compile(graph).save(file)", "dlc": f"{TOOL}, from a DLC"}
 RATIO = 1.10
 REPEAT = 5
 
@@ -98,7 +99,7 @@ def _once(way: str, model: str, folder: Path) -> Run:
 def _tool(dlc: Path, file: Path) -> Run:
     """The command as it starts: what it imports comes after the process that opens the library."""
     from openqnn import compiler
-    from openqnn.cli.ahead import qnn_context_binary_generator
+    from openqnn.cli.ahead import run_ahead
 
     plain, runs = compiler.compile_source, list[Run]()
 
@@ -115,9 +116,9 @@ def _tool(dlc: Path, file: Path) -> Run:
         "binary_file": file.name,
         "output_dir": file.parent,
     }
-    sys.argv = ["qnn-context-binary-generator", *(f"--{name}={value}" for name, value in options.items())]
+    sys.argv = [TOOL, *(f"--{name}={value}" for name, value in options.items())]
     with redirect_stdout(sys.stderr):
-        qnn_context_binary_generator()
+        run_ahead(TOOL)
     return runs[0]
 
 

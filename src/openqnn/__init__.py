@@ -6,14 +6,15 @@ with openqnn.Session(graph, backend="cpu") as session:
     outputs = session.run({"x": array})
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from openqnn import errors
 from openqnn.errors import OpenQnnWarning
-from openqnn.ir import Encoding, Graph, Node, Value
-from openqnn.pipeline import Report, Session, check, compile, convert, load
 
 if TYPE_CHECKING:
+    from openqnn.ir import Encoding, Graph, Node, Value
+    from openqnn.pipeline import Report, Session, check, compile, convert, load
     from openqnn.quantization import quantize
 
 __version__ = "0.1.0"
@@ -34,10 +35,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The quantizer is loaded when it is first used: most who convert a model do without it."""
-    if name == "quantize":
-        from openqnn.quantization import quantize
+_HOMES = {
+    "openqnn.ir": ("Encoding", "Graph", "Node", "Value"),
+    "openqnn.pipeline": ("Report", "Session", "check", "compile", "convert", "load"),
+    "openqnn.quantization": ("quantize",),
+}
 
-        return quantize
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when they are first used: most users need few of them, and a command that is
+    interrupted while it starts can only end well if it has begun."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
     raise AttributeError(f"module 'openqnn' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

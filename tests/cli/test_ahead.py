@@ -14,7 +14,7 @@ from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
 
-START = "import sys; from openqnn.cli import ahead; sys.exit(getattr(ahead, sys.argv.pop(1))())"
+START = "import sys; from openqnn.cli import start; sys.exit(getattr(start, sys.argv.pop(1))())"
 
 
 @pytest.fixture(scope="module")

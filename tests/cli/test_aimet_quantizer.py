@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.cli.legacy import qairt_quantizer
+from openqnn.cli.legacy import run_tool
 from openqnn.pipeline import save_dlc
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
@@ -18,10 +18,9 @@ from tests.qnn.nets import needs_htp
 MODEL = "mnist_conv"
 
 
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+def run(folder: Path, *options: str) -> int:
     words = ["--input_dlc", str(folder / "m.dlc"), "--use_aimet_quantizer", *options]
-    monkeypatch.setattr("sys.argv", ["qairt-quantizer", *words])
-    return qairt_quantizer()
+    return run_tool("qairt-quantizer", words)
 
 
 @pytest.mark.parametrize(
@@ -35,28 +34,23 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
 def test_options_that_exclude_it(
     options: tuple[str, ...],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(tmp_path, monkeypatch, "--input_list", "list.txt", *options) != 0
+    assert run(tmp_path, "--input_list", "list.txt", *options) != 0
     assert f"{options[0]} cannot be given with --use_aimet_quantizer" in capsys.readouterr().err
 
 
-def test_float_fallback_excludes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, monkeypatch, "--float_fallback") != 0
+def test_float_fallback_excludes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "--float_fallback") != 0
     assert "--float_fallback cannot be given with --use_aimet_quantizer" in capsys.readouterr().err
 
 
 @needs_htp
 @pytest.mark.skipif(importlib.util.find_spec("aimet_onnx") is not None, reason="aimet-onnx is installed")
-def test_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_dlc(openqnn.convert(model_path(MODEL), input_shapes=static_shapes(MODEL)), tmp_path / "m.dlc")
     (sample,) = sample_inputs(MODEL).values()
     sample.astype(np.float32).tofile(tmp_path / "0.raw")
     (tmp_path / "list.txt").write_text(f"{tmp_path / '0.raw'}\n", encoding="utf-8")
-    assert run(tmp_path, monkeypatch, "--input_list", str(tmp_path / "list.txt")) != 0
+    assert run(tmp_path, "--input_list", str(tmp_path / "list.txt")) != 0
     assert "pip install aimet-onnx" in capsys.readouterr().err

@@ -16,15 +16,8 @@ from openqnn.runtime.standby import get_ready
 BACKEND, DLC = "--backend", "--dlc_path"
 
 
-def qnn_net_run() -> int:
-    return _run("qnn-net-run")
-
-
-def qnn_context_binary_generator() -> int:
-    return _run("qnn-context-binary-generator")
-
-
-def _run(name: str) -> int:
+def run_ahead(name: str) -> int:
+    """A tool of `openqnn.cli.legacy` on the options that the process was given."""
     library = _library(sys.argv[1:])
     if is_htp(library):
         files = [path for path in _value(DLC, sys.argv[1:]).split(",") if path]

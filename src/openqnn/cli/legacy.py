@@ -170,27 +170,3 @@ def _in_its_words(tool: Tool, arguments: Namespace) -> int:
         else:
             error.hint = f"convert it first: qairt-converter -i MODEL {said}"
         raise
-
-
-def qnn_onnx_converter() -> int:
-    return run_tool("qnn-onnx-converter")
-
-
-def qairt_converter() -> int:
-    return run_tool("qairt-converter")
-
-
-def qairt_quantizer() -> int:
-    return run_tool("qairt-quantizer")
-
-
-def qnn_model_lib_generator() -> int:
-    return run_tool("qnn-model-lib-generator")
-
-
-def qnn_context_binary_utility() -> int:
-    return run_tool("qnn-context-binary-utility")
-
-
-def qnn_platform_validator() -> int:
-    return run_tool("qnn-platform-validator")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -40,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def execute(command: Callable[[], int]) -> int:
     """The exit code of a command, with its warnings and whatever stops it in our form."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `openqnn.cli.start` has left it so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with warnings.catch_warnings():
         # also under -W error: a warning never stops a command
         warnings.simplefilter("always", OpenQnnWarning)
