@@ -1,4 +1,4 @@
-"""Ctrl-C while a command is still being imported, and after."""
+"""How commands start: as modules, and with Ctrl-C while they are still being imported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import openqnn
 from tests.cli.tool import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,3 +55,11 @@ def test_once_it_runs_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").touch()
     code, said = interrupted("openqnn", "openqnn.frontends.onnx", "check", str(tmp_path / "model.onnx"))
     assert (code, said) == (130, "error: interrupted\n")
+
+
+def test_the_package_is_a_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "openqnn", "--version"],
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"openqnn {openqnn.__version__}\n")
