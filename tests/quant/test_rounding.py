@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import openqnn
+from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
 from openqnn.quant.algorithms.layers import Layer
@@ -61,6 +63,16 @@ def test_outputs_of_unseen_data_stay_closer(group: int) -> None:
     choices = {"act_bw": 16, "backend": "cpu"}
     nearest = quantize(graph, data, algorithms=(), **choices)
     rounded = quantize(graph, data, algorithms=("adaround",), **choices)
+    assert noise(graph, rounded, unseen) < 0.8 * noise(graph, nearest, unseen)
+
+
+def test_an_infinite_number_spoils_nothing() -> None:
+    graph, data, unseen = network(), smooth(16), smooth(16)
+    nearest = quantize(graph, data, algorithms=(), act_bw=16, backend="cpu")
+    data[3]["x"][0, 5, 5, 2] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OpenQnnWarning)  # and no other
+        rounded = quantize(graph, data, act_bw=16, backend="cpu")
     assert noise(graph, rounded, unseen) < 0.8 * noise(graph, nearest, unseen)
 
 

@@ -101,7 +101,8 @@ class Encoding:
         exact = np.float32 if self.bitwidth <= 16 else np.float64
         low = -(1 << (self.bitwidth - 1)) if signed else 0
         scale, offset = self.steps(real.shape), self._broadcast(self.offset, real.ndim)
-        unsigned = real.astype(exact) / scale.astype(exact) - (offset + low).astype(exact)
+        with np.errstate(over="ignore"):  # a mask is beyond all steps, if not beyond all floats
+            unsigned = real.astype(exact) / scale.astype(exact) - (offset + low).astype(exact)
         stored = np.clip(np.floor(unsigned + exact(0.5)), 0, (1 << self.bitwidth) - 1)
         return stored.astype(np.int64) + low
 

@@ -164,11 +164,11 @@ class Apply:
         cut = self._is_cut(group)
         # A range that was chosen with regard to what does not count says nothing of the rest.
         low, high = self._union(group.origins, self._extremes if cut else self._chosen)
+        if cut:  # before there is room left beyond it, as much as a mask is large
+            low, high = self._within_reach(group, low, high)
         if self.recipe.headroom:
             count = sum(self._seen(v).count for v in group.origins)
-            low, high = widened(low, high, group.width, count)
-        if self.recipe.headroom or cut:
-            low, high = self._within_reach(group, low, high)
+            low, high = self._within_reach(group, *widened(low, high, group.width, count))
         if group.width == 8:
             high = max(high, *(self._least_top(v) for v in group.origins))
         steps = self.recipe.steps_of(group.width)
@@ -214,7 +214,7 @@ class Apply:
         origins = [value] if group is None else group.origins
         if any(v.name not in self.statistics for v in origins):
             return EVERYTHING
-        return self._union(origins, lambda v: (self.statistics[v.name].low, self.statistics[v.name].high))
+        return self._union(origins, lambda v: (self.statistics[v.name].lowest, self.statistics[v.name].high))
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class Apply:
         low, high = choose(seen, method, width, scheme.symmetric, scheme.percentile)
         if self.recipe.headroom and width == 16:
             low, high = widened(low, high, width, seen.count)
-        if is_masked(seen.low) and seen.low < self.bounds.useful(value)[0]:
+        if is_masked(seen.lowest) and seen.lowest < self.bounds.useful(value)[0]:
             low, high = self.bounds.useful(value)[0], seen.high
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)
 

@@ -56,8 +56,12 @@ class Noise:
         return self.product / lengths if lengths > 0 else 1.0
 
     def add(self, real: Array, fixed: Array, signed: bool) -> None:
-        """One sample's tensor in both graphs, as real numbers."""
-        x, y = (a.astype(np.float64).reshape(-1) for a in (real, fixed))
+        """One sample's tensor in both graphs, as real numbers. What is infinite (a mask) or NaN in floating
+        point is left out: no encoding reaches it, and ranges are measured without it."""
+        good = np.isfinite(real).reshape(-1)
+        x, y = (a.astype(np.float64).reshape(-1)[good] for a in (real, fixed))
+        if not x.size:
+            return
         self.signal += float(x @ x)
         self.power += float(y @ y)
         self.product += float(x @ y)

@@ -54,6 +54,7 @@ class Histogram:
 class Statistics:
     """All that was seen of a tensor. `low` and `high` are exact, over finite numbers; `nans` are the others.
 
+    It is `masked` where minus infinity was among these, which is below all scores and no fault of the data.
     Channels lie along the last axis of the value, in the graph's own layout.
     """
 
@@ -65,6 +66,11 @@ class Statistics:
     channel_low: Array | None = None
     channel_high: Array | None = None
     channel_mean: Array | None = None
+    masked: bool = False
+
+    @property
+    def lowest(self) -> float:
+        return -inf if self.masked else self.low
 
 
 @dataclass(slots=True)
@@ -76,6 +82,7 @@ class Seen:
     count: int
     nans: int
     channels: tuple[Array, Array, Array, Array] | None = None  # low, high, sum, count
+    masked: bool = False
 
 
 class Bins:
@@ -147,6 +154,7 @@ class Observer:
         self.picked = -(-self.size // self.step)  # at most
         self._view = _channel_view(shape, axis) if Watch.CHANNELS in watch else None
         self._low, self._high, self._count, self._nans = inf, -inf, 0, 0
+        self._masked = False
         self._channels: tuple[Array, Array, Array, Array] | None = None
 
     @property
@@ -159,15 +167,15 @@ class Observer:
             array = array.astype(np.float32)
         flat = array.reshape(-1)
         low, high = _extremes(flat)
-        nans = 0
+        nans, masked = 0, False
         if not (isfinite(low) and isfinite(high)):
             finite = flat[np.isfinite(flat)]
-            nans = flat.size - finite.size
+            nans, masked = flat.size - finite.size, bool(np.isneginf(flat).any())
             low, high = float(finite.min(initial=inf)), float(finite.max(initial=-inf))
         if self.bins is not None and nans < flat.size:
             self._bin(flat, turn, low, high, bool(nans))
         channels = None if self._view is None else _by_channel(flat.reshape(self._view), bool(nans))
-        return Seen(low, high, flat.size - nans, nans, channels)
+        return Seen(low, high, flat.size - nans, nans, channels, masked)
 
     def _bin(self, flat: Array, turn: int, low: float, high: float, mixed: bool) -> None:
         picked = flat[turn % self.step :: self.step]
@@ -185,6 +193,7 @@ class Observer:
         self._low, self._high = min(self._low, seen.low), max(self._high, seen.high)
         self._count += seen.count
         self._nans += seen.nans
+        self._masked |= seen.masked
         if seen.channels is None:
             return
         if self._channels is None:
@@ -199,7 +208,7 @@ class Observer:
     def statistics(self) -> Statistics:
         """A tensor without a single finite number has the range of nothing, 0 to 0."""
         low, high = (self._low, self._high) if self._count else (0.0, 0.0)
-        found = Statistics(low, high, self._count, self._nans)
+        found = Statistics(low, high, self._count, self._nans, masked=self._masked)
         if self.bins is not None:
             found.histogram = self.bins.histogram(low, high)
         if self._channels is not None:

@@ -109,6 +109,8 @@ def _tune(
 ) -> None:
     layer = Layer(node)
     rows = _rows(layer, node.x(0), real[origin.x(0).name], fixed[node.x(0).name])
+    if not rows:
+        return
     means = Means(
         *(np.stack([r[i].mean(axis=1, keepdims=True, dtype=np.float64) for r in rows]) for i in (0, 1))
     )
@@ -128,14 +130,16 @@ def _tune(
 
 
 def _rows(layer: Layer, value: Value, real: list[Array], fixed: list[Array]) -> list[tuple[Floats, Floats]]:
-    """Rows at the same places of each sample in both graphs."""
+    """Rows at the same places of each sample in both graphs; none of one that is not all finite there."""
     rows = min(max(NUMBERS // (layer.groups * layer.inner), FEWEST_ROWS), MOST_ROWS)
     per_sample = max(1, min(layer.positions, -(-rows // len(real))))
     chance = np.random.default_rng(0)
     found: list[tuple[Floats, Floats]] = []
     for a, b in zip(real, fixed, strict=True):
         places = np.sort(chance.choice(layer.positions, per_sample, replace=False))
-        found.append((layer.rows(a, places), layer.rows(_real(value, b), places)))
+        wanted = layer.rows(a, places)
+        if np.isfinite(wanted).all():  # nothing makes good for an infinite error
+            found.append((wanted, layer.rows(_real(value, b), places)))
     return found
 
 
