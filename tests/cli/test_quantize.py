@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,9 @@ def test_files_that_cannot_be_written_are_told_before_the_work() -> None:
 def test_encodings_are_written_beside_the_result_and_named() -> None:
     done = openqnn(*quantize("--dump_encoding_json", "--no_report"))
     assert done.out.splitlines()[1:] == ["q_encodings.json"] and Path("q_encodings.json").exists()
+    values, found = package.load("q.oqnn").values(), json.loads(Path("q_encodings.json").read_text())
+    names = {v.name for v in values if v.encoding is not None}
+    assert found["activation_encodings"].keys() | found["param_encodings"].keys() == names
 
 
 def test_algorithms_tell_what_they_did() -> None:

@@ -41,6 +41,17 @@ def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("o.json").write_text(json.dumps({"activation_encodings": {"x": said}, "param_encodings": {}}))
 
 
+def test_net_json_tells_which_tensors_are_overridden() -> None:
+    said = [{"bitwidth": 8, "min": -4.0, "max": 4.0}]
+    both = {"activation_encodings": {"x": said}, "param_encodings": {"w": said}}
+    Path("both.json").write_text(json.dumps(both))
+    for words in ((), ("--exclude_named_tensors",)):
+        done = convert("--input_list", "inputs.txt", "--quantization_overrides", "both.json", *words)
+        assert done.code == 0, done.err
+        tensors = json.loads(Path("out_net.json").read_text())["graph"]["tensors"].values()
+        assert [t["dims"] for t in tensors if t["quant_params"]["is_overridden"]] == [[1, 16], [8, 16]]
+
+
 def convert(*words: object, model: str = "m.onnx") -> Result:
     return tool("qnn-onnx-converter", "-i", model, "-o", "out.cpp", *words)
 

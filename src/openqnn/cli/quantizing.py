@@ -406,7 +406,7 @@ def write_encodings(graph: Graph, target: Path) -> Path:
     from openqnn.quant.export import encodings_of
 
     path = target.with_name(f"{target.stem}_encodings.json")
-    encodings.write_encodings(path, encodings_of(graph), ENCODINGS_VERSION)
+    encodings.write_encodings(path, encodings_of(graph, shared=True), ENCODINGS_VERSION)
     return path
 
 

@@ -5,10 +5,12 @@ Names are made QNN's; rank 0 becomes [1]; a graph output that no node produces g
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from openqnn.errors import UnsupportedError
-from openqnn.ir import BUILTIN_PACKAGE, DType, Encoding, Graph, Node, ParamValue, Value
+from openqnn.ir import BUILTIN_PACKAGE, OVERRIDE, DType, Encoding, Graph, Node, ParamValue, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Param
 from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind, block_axis, qnn_name
@@ -51,7 +53,9 @@ def lower(graph: Graph, names: dict[str, str] | None = None) -> Net:
     def tensor(value: Value) -> str:
         name = tensor_names.of(value)
         if name not in tensors:
-            tensors[name] = _tensor(value, name, _kind(graph, value, reads))
+            made = _tensor(value, name, _kind(graph, value, reads))
+            said = graph.provenance.get(value.name) == OVERRIDE
+            tensors[name] = replace(made, overridden=True) if said else made
             if names is not None:
                 names[value.name] = name
         return name

@@ -116,7 +116,7 @@ class _Graph:
             "unquantized_data_type": abi.FLOAT_32 if _is_fixed(tensor.dtype) else tensor.dtype,
             "axis_format": axes,
             "src_axis_format": source,
-            "quant_params": _quant_params(tensor.quant, tensor.dtype),
+            "quant_params": _quant_params(tensor),
             "dims": list(tensor.dims),
             "is_dynamic_dims": [],
             "is_quantizable": _is_fixed(tensor.dtype) or tensor.dtype in (abi.FLOAT_16, abi.FLOAT_32),
@@ -190,16 +190,18 @@ def _axis_formats(net: Net) -> dict[str, tuple[str, str]]:
     return {**vectors, **found}
 
 
-def _quant_params(quant: NetQuant | None, dtype: int) -> Json:
+def _quant_params(tensor: NetTensor) -> Json:
+    quant, said = tensor.quant, {"is_overridden": tensor.overridden}
     if quant is None:
         return {
             "definition": abi.UNDEFINED,
             "encoding": abi.UNDEFINED,
-            "is_overridden": False,
+            **said,
             "scale_offset": _scale_offset(0, 0.0, 0.0, 0.0, 0, False, False),
         }
-    records = [_record(s, o, quant, dtype) for s, o in zip(quant.scales, quant.offsets, strict=True)]
-    head: Json = {"definition": abi.DEFINED, "encoding": _encoding(quant), "is_overridden": False}
+    pairs = zip(quant.scales, quant.offsets, strict=True)
+    records = [_record(s, o, quant, tensor.dtype) for s, o in pairs]
+    head: Json = {"definition": abi.DEFINED, "encoding": _encoding(quant), **said}
     if quant.axis is None:
         return {**head, "scale_offset": records[0]}
     if quant.multiples:

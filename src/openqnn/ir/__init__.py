@@ -2,12 +2,13 @@
 
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Blocks, Encoding
-from openqnn.ir.given import MODEL, Given
+from openqnn.ir.given import MODEL, OVERRIDE, Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
 
 __all__ = [
     "BUILTIN_PACKAGE",
     "MODEL",
+    "OVERRIDE",
     "Array",
     "Blocks",
     "DType",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from openqnn.ir.encoding import Encoding
 
 MODEL = "model"  # the source of what the model itself says
+OVERRIDE = "override"  # that of what a file of the user's says
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,10 @@ def block_axis(axis: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetTensor:
-    """One tensor; `dtype` is the QNN data type code, `data` the stored values of a static tensor."""
+    """One tensor; `dtype` is the QNN data type code, `data` the stored values of a static tensor.
+
+    It is `overridden` where a file of the user's says how it is stored: for readers only, QNN does not know.
+    """
 
     name: str
     kind: TensorKind
@@ -73,6 +76,7 @@ class NetTensor:
     dims: tuple[int, ...]
     quant: NetQuant | None = None
     data: Array | None = None
+    overridden: bool = False
 
     # The generated comparison would ask an array for its truth value.
     def __eq__(self, other: object) -> bool:

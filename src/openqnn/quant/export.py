@@ -14,15 +14,18 @@ from openqnn.quant.overrides import source_axis, source_layout
 from openqnn.quant.plan import SHARED
 
 
-def encodings_of(graph: Graph, source: Collection[str] | None = None) -> list[TensorEncoding]:
+def encodings_of(
+    graph: Graph, source: Collection[str] | None = None, *, shared: bool = False
+) -> list[TensorEncoding]:
     """What has an encoding of its own, and half-precision tensors; of the names in `source` only, if given.
 
-    Tensors that share another's encoding are left out: whoever reads the file gives it to them again.
+    Tensors that share another's encoding are left out, unless they are asked for: whoever reads the file
+    gives it to them again.
     """
     found: list[TensorEncoding] = []
     for value in graph.values():
-        shared = graph.provenance.get(value.name, "").startswith(SHARED)
-        if shared or (source is not None and value.name not in source):
+        follows = not shared and graph.provenance.get(value.name, "").startswith(SHARED)
+        if follows or (source is not None and value.name not in source):
             continue
         kind = Kind.PARAM if value.is_constant else Kind.ACTIVATION
         if value.encoding is not None:

@@ -18,7 +18,7 @@ from openqnn.ops.schema import Operand, Role
 from openqnn.quant.bounds import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
 
-OVERRIDE, CALIBRATION, FIXED, SHARED = "override", "calibration", "fixed range", "shared"
+CALIBRATION, FIXED, SHARED = "calibration", "fixed range", "shared"
 WIDE = 16
 CUT = "calibration, as far as readers tell values apart"
 DATA, PRODUCT = "data", "input scale * weight scale"
