@@ -107,6 +107,24 @@ def test_relu_behind_a_convolution(out: tuple[float, float]) -> None:
     assert differing(graph, fixed(b("Relu", made), byte(*out))) == 0
 
 
+def batchnorm(b: Builder, x: Value, out: Encoding) -> Value:
+    rng, count = np.random.default_rng(7), x.shape[-1]
+    weights, offsets = (rng.integers(0, 256, count).astype(np.uint8) for _ in range(2))
+    operands = (("w", byte(-2, 2), weights), ("b", byte(-3, 3), offsets))
+    constants = [Value(name, DType.UFIXED_8, (count,), e, data) for name, e, data in operands]
+    return fixed(b("Batchnorm", x, *constants), out)
+
+
+@pytest.mark.parametrize("op", ["HardSwish", "Prelu", "Relu"])
+def test_activations_behind_a_batchnorm(op: str) -> None:
+    """HTP computes it as a layer, which takes them in."""
+    graph, b, x = image()
+    made = batchnorm(b, x, byte(-8, 8))
+    slopes = Value("alpha", DType.UFIXED_8, (48,), byte(0, 0.3), np.arange(48, dtype=np.uint8) * 5)
+    y = b(op, made, slopes) if op == "Prelu" else b(op, made)
+    assert differing(graph, fixed(y, byte(-1 if op == "Prelu" else 0, 7))) < 0.002 * made.size
+
+
 def test_an_activation_does_not_get_a_sum_that_others_read() -> None:
     graph, b, x = image()
     made = convolution(b, x, byte(-8, 8))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,20 @@ from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
 from openqnn.quant import apply
 from tests.qnn.nets import needs_htp
+
+Network: TypeAlias = Callable[[], tuple[Graph, list[dict[str, Array]]]]
+
+
+def normed() -> tuple[Graph, list[dict[str, Array]]]:
+    """The same of a Batchnorm, which is a layer to HTP."""
+    rng, graph = np.random.default_rng(3), Graph("normed")
+    b = Builder(graph)
+    x = graph.add_input("x", DType.FLOAT_32, (1, 16, 16, 32))
+    weights = b.const(rng.uniform(11, 12.4, 32).astype(np.float32), name="w")
+    graph.add_output(
+        b("HardSwish", b("Batchnorm", x, weights, b.const(np.full(32, -12, np.float32))), name="z")
+    )
+    return graph, [{"x": rng.uniform(-1, 1, x.shape).astype(np.float32)} for _ in range(4)]
 
 
 def gated() -> tuple[Graph, list[dict[str, Array]]]:
@@ -34,8 +51,9 @@ def worst(graph: Graph, data: list[dict[str, Array]]) -> float:
 
 
 @needs_htp
-def test_sums_far_below_zero_give_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, data = gated()
+@pytest.mark.parametrize("network", [gated, normed])
+def test_sums_far_below_zero_give_zero(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, data = network()
     assert worst(graph, data) < 0.1
     monkeypatch.setattr(apply, "least_top", lambda node, lowest: -np.inf)
     assert worst(graph, data) > 0.3

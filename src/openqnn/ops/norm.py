@@ -80,7 +80,7 @@ def _batchnorm_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> st
     """In 8 bits it is a layer with one filter of one tap for each channel."""
     axis = last_axis(n)
     if axis in (1, n.x(0).rank - 1) and n.x(0).dtype.bits == fixed16_channels.BYTE:
-        return product(n, b, x, compute, axis, fuses=False, channels=n.x(1).size)
+        return product(n, b, x, compute, axis, channels=n.x(1).size)
     return fixed16_channels.batchnorm(n, b, x, compute)
 
 

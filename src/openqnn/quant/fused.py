@@ -21,6 +21,11 @@ def least_top(node: Node, lowest: float) -> float:
     if node.op != "HardSwish" or lowest == -inf:
         return -inf
     source = node.x(0).producer
-    if source is None or schema_of(source).macs is None or len(set(node.x(0).users)) > 1:
+    if source is None or not _is_layer(source) or len(set(node.x(0).users)) > 1:
         return -inf
     return min(-lowest / KEPT, ZERO_BELOW)
+
+
+def _is_layer(node: Node) -> bool:
+    """Batchnorm is one of a single tap for each channel."""
+    return schema_of(node).macs is not None or node.op == "Batchnorm"
