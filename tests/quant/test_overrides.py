@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
@@ -263,3 +265,14 @@ def test_a_weight_that_a_factor_was_folded_into_keeps_its_width_only(factor: flo
     kept, doubts = found.given["w"], found.of(Status.DOUBTFUL)
     assert (kept.bitwidth, kept.encoding is None) == (8, factor != 1.0)
     assert [f.tensor for f in doubts] == (["w"] if factor != 1.0 else [])
+
+
+@pytest.mark.parametrize(("size", "told"), [(255.0, True), (0.001, True), (3.0, False)])
+def test_data_of_another_normalisation_than_the_encoding_is_told(size: float, told: bool) -> None:
+    given = {"in:0": Given("override", 8, encoding=Encoding.per_tensor(2 / 255, -128, 8))}
+    data = [{"in:0": np.linspace(-size, size, 192, dtype=np.float32).reshape(1, 8, 8, 3)}]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        openqnn.quantize(network(), data, given=given, backend="cpu", algorithms=())
+    found = [str(w.message) for w in said if "normalisation" in str(w.message)]
+    assert len(found) == told and all("'in:0' reaches" in message for message in found)

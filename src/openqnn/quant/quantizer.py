@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from openqnn.errors import UsageError
+from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import MODEL, Array, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
 from openqnn.ops.schema import Role
 from openqnn.quant.apply import Applied, Apply
 from openqnn.quant.calibrate import calibrate
+from openqnn.quant.data import OTHER_SCALE
+from openqnn.quant.encode import limits
 from openqnn.quant.observers import Statistics, Watch
 from openqnn.quant.plan import Group, Plan, is_real, operands
 from openqnn.quant.recipe import FLOAT, Method, Recipe
@@ -44,8 +47,25 @@ def measure(
             )
         return Calibrated(graph, {})
     probed, tops = with_tops(graph)
-    wanted |= dict.fromkeys(tops, Watch.EXTREMES)
-    return Calibrated(graph, calibrate(probed, samples, wanted, threads=threads, progress=progress))
+    coded = [v.name for v in graph.inputs if v.name in given and v.name not in wanted and is_real(v)]
+    wanted |= dict.fromkeys([*tops, *coded], Watch.EXTREMES)
+    seen = dict(calibrate(probed, samples, wanted, threads=threads, progress=progress))
+    for name in coded:
+        _say_other_scale(name, seen.pop(name), given[name])
+    return Calibrated(graph, seen)
+
+
+def _say_other_scale(name: str, seen: Statistics, given: Given) -> None:
+    """Data of a normalisation that cannot be the one that an input's encoding was found with."""
+    size = max(-seen.low, seen.high)
+    most = max(map(abs, limits(given.encoding, given.signed))) if given.encoding is not None else size
+    if max(size, most) > OTHER_SCALE * min(size, most) and seen.count:
+        warnings.warn(
+            f"calibration data: input '{name}' reaches {size:.4g}, its encoding ({given.source}) {most:.4g}:"
+            " are both for the same normalisation?",
+            OpenQnnWarning,
+            stacklevel=4,
+        )
 
 
 def watched(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Watch]:
