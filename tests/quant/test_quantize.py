@@ -138,6 +138,18 @@ def test_a_report_tells_the_worst_and_is_a_page_of_its_own() -> None:
     assert all(t.name in page for t in report.worst)
 
 
+def test_a_report_shows_the_range_of_all_samples() -> None:
+    """Whichever comes first."""
+    real = prepared_for(converted(), recipe_of(None, {}), HTP)
+    (name, array), *_ = sample_inputs(MODEL).items()
+    data = [{name: array * share} for share in (0.1, 1.0, 0.5)]
+    reports = [quant_report(real, quantized(), order) for order in (data, data[::-1])]
+    first, second = ({t.name: (t.seen_low, t.seen_high) for t in r.tensors} for r in reports)
+    assert first == second and first[name] == (array.min(), array.max())
+    (counts,) = (t.counts for t in reports[0].tensors if t.name == name)
+    assert sum(counts) == 3 * array.size and max(counts[0], counts[-1]) < max(counts)
+
+
 def test_a_report_blames_no_weights_that_an_algorithm_has_changed() -> None:
     """They are not near what they were, on purpose; rounded to the nearest step they would be."""
     made = quantized(algorithms=())

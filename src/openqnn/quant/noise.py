@@ -74,13 +74,20 @@ class Noise:
         self._spread(x)
 
     def _spread(self, x: Array) -> None:
-        """The histogram has the range of the first sample; what lies beyond it later is put into its ends."""
+        """The histogram has the range of all samples so far: where that grows, bins go where their middles
+        lie."""
+        low, high = float(x.min()), float(x.max())
         if not len(self.counts):
-            self.low, self.high = float(x.min()), float(x.max())
-            self.counts = np.zeros(BINS, np.int64)
+            self.low, self.high, self.counts = low, high, np.zeros(BINS, np.int64)
+        elif low < self.low or self.high < high:
+            middles = self.low + (np.arange(BINS) + 0.5) * ((self.high - self.low) / BINS)
+            self.low, self.high = min(low, self.low), max(high, self.high)
+            self.counts = np.bincount(self._places(middles), self.counts, BINS).astype(np.int64)
+        self.counts = self.counts + np.bincount(self._places(x), minlength=BINS)
+
+    def _places(self, x: Array) -> Array:
         span = (self.high - self.low) or 1.0
-        places = np.clip((x - self.low) * (BINS / span), 0, BINS - 1).astype(np.int64)
-        self.counts = self.counts + np.bincount(places, minlength=BINS)
+        return np.clip((x - self.low) * (BINS / span), 0, BINS - 1).astype(np.int64)
 
 
 def measure_noise(
