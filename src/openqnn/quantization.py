@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from openqnn.emit import lower
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, UnsupportedError, UsageError
 from openqnn.formats.encodings import read_encodings
-from openqnn.ir import MODEL, Array, Given, Graph
+from openqnn.ir import MODEL, Array, Given, Graph, Node
 from openqnn.passes.htp import legalise_htp
 from openqnn.passes.htp.fixed import prepare_fixed
 from openqnn.passes.precision import set_float_width
@@ -146,11 +146,9 @@ def _check_usage(backend: str, float_fallback: bool, data: Any) -> None:
 def _opened(model: Graph | str | os.PathLike[str]) -> Graph:
     """The graph, unless it is a result of this quantizer or of another: that has nothing left to round."""
     graph = model if isinstance(model, Graph) else open_graph(model)
-    reads_fixed = {n: any(v is not None and v.dtype.is_fixed for v in n.inputs) for n in graph.nodes}
-    real = any(not fixed and n.outputs[0].dtype.is_float for n, fixed in reads_fixed.items())
-    fixed = any(fixed and n.outputs[0].dtype.is_fixed for n, fixed in reads_fixed.items())
+    real = any(not _reads_fixed(n) and n.outputs[0].dtype.is_float for n in graph.nodes)
     layers = (is_weight(v, o) and v.dtype.is_fixed for n in graph.nodes for _, v, o in operands(n))
-    if (fixed and not real) or any(layers):
+    if (_computes_fixed(graph) and not real) or any(layers):
         raise UsageError(
             f"graph '{graph.name}' is in fixed point already",
             hint="quantize the one in floating point that it was made from",
@@ -158,10 +156,19 @@ def _opened(model: Graph | str | os.PathLike[str]) -> Graph:
     return graph
 
 
+def _reads_fixed(node: Node) -> bool:
+    return any(v is not None and v.dtype.is_fixed for v in node.inputs)
+
+
+def _computes_fixed(graph: Graph) -> bool:
+    """Whether a node does more in fixed point than bring it into or out of floats."""
+    return any(_reads_fixed(n) and n.outputs[0].dtype.is_fixed for n in graph.nodes)
+
+
 def _say_departures(made: Graph, float_fallback: bool, bias_bw: int) -> None:
     """Where the result is not what somebody asked for."""
     say_wide_biases(made, bias_bw)
-    if float_fallback and not any(v.encoding for v in made.values()):
+    if float_fallback and not _computes_fixed(made):
         warnings.warn(
             "no node has encodings for all that it reads and makes: the graph stays in floating point",
             OpenQnnWarning,

@@ -111,8 +111,15 @@ def test_what_goes_together_is_not_talked_about(words: str) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def test_a_fallback_with_nothing_to_fall_from() -> None:
-    done = openqnn("quantize", "m.onnx", "--float_fallback", "-o", "m.oqnn")
+def test_there_may_be_no_nodes_to_keep() -> None:
+    assert "warning: --keep_quant_nodes: no effect, the model has none" in convert("--keep_quant_nodes").err
+    assert not convert("--keep_quant_nodes", model="q.onnx").err
+
+
+@pytest.mark.parametrize("model", ["m.onnx", "q.onnx"])
+def test_a_fallback_with_nothing_to_fall_from(model: str) -> None:
+    """Of the second, an input alone has an encoding."""
+    done = openqnn("quantize", model, "--float_fallback", "-o", "m.oqnn")
     assert done.code == 0 and "the graph stays in floating point" in done.err
 
 

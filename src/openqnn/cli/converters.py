@@ -35,6 +35,7 @@ SIMPLIFICATIONS = frozenset(
     ("clean", "remove_identities", "merge_reshapes", "merge_views", "merge_constants", "merge_repeated")
 )
 BATCHNORM_FOLDING, DEAD_CODE = "fold_affine", "remove_dead_code"
+QUANT_NODES = ("Quantize", "Dequantize")
 OTHER_FRAMEWORKS = {
     ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".tflite": "TFLite", ".pt": "PyTorch",
     ".pt2": "PyTorch", ".pth": "PyTorch", ".h5": "Keras", ".keras": "Keras", ".caffemodel": "Caffe",
@@ -76,6 +77,8 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
         more |= {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
     graph = _converted(source.input_network, more, steps.debug)
     _check_inputs(graph, [name for name, _ in io.input_type])
+    if kept.keep_quant_nodes and not any(n.op in QUANT_NODES for n in graph.nodes):
+        warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)
     if asked.wanted:
         graph = quantized(
             graph, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
