@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+import openqnn
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
@@ -50,6 +51,31 @@ def test_masks_that_come_in_leave_scores_their_steps(least: float, width: int, w
         warnings.simplefilter("ignore", OpenQnnWarning)
         fixed = quantize(graph, data, act_bw=width, backend="cpu")
         assert sqnr(graph, fixed, data) > wanted
+
+
+@pytest.mark.parametrize("least", [LEAST, -1e9])
+@pytest.mark.parametrize(("width", "wanted"), [(8, 25.0), (16, 38.0)])
+def test_rows_may_be_masked_as_a_whole(least: float, width: int, wanted: float) -> None:
+    """That is padding, whose results nobody reads: the other rows count."""
+    graph, data = masked_scores(), samples(least)
+    for sample in data:
+        sample["mask"][-1] = least
+    fixed = quantize(graph, data, act_bw=width, backend="cpu")
+    found = Noise(None)
+    with openqnn.Session(graph) as real, openqnn.Session(fixed) as other:
+        for sample in data:
+            (x,), (y,) = (s.run(sample).values() for s in (real, other))
+            found.add(x[:-1], y[:-1], signed=False)
+    assert found.sqnr > wanted
+
+
+def test_scores_of_a_row_may_all_be_low() -> None:
+    """Those of a codebook, minus the distances to its entries, are no masks."""
+    graph, data = masked_scores(), samples(-1.0)
+    for sample in data:
+        sample["scores"][2:] -= 3000
+    fixed = quantize(graph, data, act_bw=16, backend="cpu")
+    assert sqnr(graph, fixed, data) > 25
 
 
 def test_noise_is_that_of_finite_numbers() -> None:

@@ -20,16 +20,21 @@ from openqnn.quant.observers import Statistics
 
 SOFTMAX = "Softmax"
 MASKED = -1e3  # what is below is no score
+PADDING = -1e8  # what is below in all of a row is none of any network's: sums of squares may reach -1e3
 LEAST_FACTOR = -65504.0  # that zeros and ones are multiplied by; half precision has no lower one
 
 
 def with_tops(graph: Graph) -> tuple[Graph, list[str]]:
-    """The graph with the largest number of each row that a Softmax reads, and the names of these."""
+    """The graph with the largest number of each row that a Softmax reads, and the names of these.
+
+    A row that is masked as a whole, that of padding, has no scores: zero stands for its largest.
+    """
     made = clone_graph(graph)
     names: list[str] = []
     for node in [n for n in made.nodes if n.op == SOFTMAX]:
         b = Builder(made, node.source, before=node)
-        tops = b.reduce_max(node.x(0), (node.int("axis"),), keep_dims=False)
+        most = b.reduce_max(node.x(0), (node.int("axis"),), keep_dims=False)
+        tops = b.select(b.less(most, PADDING), b.scalar(0.0, like=most), most)
         tops.name = _name(node)
         names.append(tops.name)
     return (made, names) if names else (graph, [])
