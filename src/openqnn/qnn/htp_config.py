@@ -7,6 +7,7 @@ not known is an error: a setting that silently does nothing is worse than none.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -15,9 +16,11 @@ from typing import Any
 
 from openqnn.errors import BackendError, InputError
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
-from openqnn.qnn.soc import find_soc
+from openqnn.qnn.soc import ARCHITECTURES, find_soc
 from openqnn.qnn.system import ContextInfo
 
+HTP_KEYS = ("graphs", "devices", "context", "groupContext", "memory")
+"""What HTP's own file may have."""
 PERF_PROFILES: frozenset[str] = frozenset({
     "burst", "sustained_high_performance", "high_performance", "balanced", "low_balanced", "high_power_saver",
     "power_saver", "low_power_saver", "extreme_power_saver", "system_settings", "llm_decode_default",
@@ -101,7 +104,7 @@ class _Reader:
         self._ignored: list[str] = []
 
     def config(self, content: Mapping[str, Any]) -> HtpConfig:
-        _known(content, ("graphs", "devices", "context", "groupContext", "memory"), self._file, "")
+        _known(content, HTP_KEYS, self._file, "")
         graphs, every = self._graphs(content.get("graphs"))
         device, perf, profiling = self._devices(content.get("devices"))
         merged = self._merged("context", content.get("context")) | self._merged(
@@ -120,8 +123,8 @@ class _Reader:
             options = GraphOptions(**self._settings(entry, _GRAPH_KEYS, "graphs"))
             if "graph_names" not in entry:
                 every = options
-            for name in entry.get("graph_names", ()):
-                named[str(name)] = options
+            for name in name_list(entry, "graph_names", self._file, "graphs."):
+                named[name] = options
         return named, every
 
     def _devices(self, value: Any) -> tuple[DeviceOptions | None, str | None, str | None]:
@@ -130,7 +133,7 @@ class _Reader:
         for entry in _entries(value, self._file, "devices"):
             _known(entry, _DEVICE_KEYS, self._file, "devices.")
             device = self._chip(entry) or device
-            profiling = entry.get("profiling_level", profiling)
+            profiling = self._profiling(entry.get("profiling_level", profiling))
             self._ignore("devices", [key for key in _HARDWARE_KEYS if entry.get(key, 0) not in (0, [0])])
             for core in _entries(entry.get("cores"), self._file, "devices.cores"):
                 _known(core, _CORE_KEYS, self._file, "devices.cores.")
@@ -146,6 +149,9 @@ class _Reader:
         arch = str(entry["dsp_arch"]).lower().removeprefix("v") if "dsp_arch" in entry else None
         if arch is not None and not arch.isdecimal():
             raise InputError(f"{self._file}: devices.dsp_arch is like 'v75', not {entry['dsp_arch']!r}")
+        if arch is not None and int(arch) not in ARCHITECTURES:
+            known = ", ".join(f"v{number}" for number in ARCHITECTURES)
+            raise InputError(f"{self._file}: there is no devices.dsp_arch v{arch}", hint=f"known: {known}")
         if not soc:
             return DeviceOptions(arch=int(arch)) if arch else None
         # The library calls an architecture beside a SoC deprecated; the SoC implies it.
@@ -157,8 +163,13 @@ class _Reader:
             )
         return DeviceOptions(found.model)
 
+    def _profiling(self, name: Any) -> str | None:
+        if name not in (None, "linting"):
+            raise InputError(f"{self._file}: devices.profiling_level is linting, not {name!r}")
+        return name
+
     def _perf(self, name: Any) -> str | None:
-        if name is not None and name not in PERF_PROFILES:
+        if name is not None and name not in tuple(PERF_PROFILES):  # a list has no hash to look it up by
             known = ", ".join(sorted(PERF_PROFILES))
             raise InputError(f"{self._file}: there is no perf_profile {name!r}", hint=f"known: {known}")
         return name
@@ -254,7 +265,17 @@ def _known(entry: Mapping[str, Any], keys: Sequence[str], file: Path, where: str
         )
 
 
+def name_list(entry: Mapping[str, Any], key: str, file: Path, where: str) -> tuple[str, ...]:
+    """An array of names; a single one without brackets would be taken letter by letter."""
+    names = entry.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnknownVariableType]
+        raise InputError(f"{file}: {where}{key} must be an array of names, not {names!r}")
+    return tuple(names)  # pyright: ignore[reportUnknownArgumentType]
+
+
 def _number(value: Any, file: Path, where: str) -> int:
-    if not isinstance(value, int | float) or value != int(value):
+    if not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
         raise InputError(f"{file}: {where} must be a whole number, not {value!r}")
+    if not 0 <= value < 1 << 32:  # the library would take what is left of it in 32 bits
+        raise InputError(f"{file}: {where} is out of range: {value!r}")
     return int(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import InputError
-from openqnn.qnn.htp_config import HtpConfig, read_htp_config
+from openqnn.qnn.htp_config import HTP_KEYS, HtpConfig, name_list, read_htp_config
 
 _PRIORITIES = ("low", "normal", "normal_high", "high")
 _OUTER = (
@@ -43,7 +44,7 @@ def read_config(path: str | PathLike[str]) -> RunConfig:
     """Read the file, and HTP's own file where it names one; HTP's own file is taken by itself too."""
     file = Path(path)
     content = _load(file)
-    if not any(key in content for key in _OUTER) and content:
+    if not any(key in content for key in _OUTER) and any(key in content for key in HTP_KEYS):
         return RunConfig(htp=(htp := read_htp_config(file)), remarks=htp.ignored)
     return _Reader(file).config(content)
 
@@ -53,7 +54,7 @@ class _Reader:
         self._file, self._remarks = file, list[str]()
 
     def config(self, content: Mapping[str, Any]) -> RunConfig:
-        self._known(content, _OUTER, "")
+        self._known(content, _OUTER, "", f"; in HTP's own file: {', '.join(HTP_KEYS)}")
         htp = self._extensions(self._object(content, "backend_extensions"))
         context = self._object(content, "context_configs")
         self._known(context, _CONTEXT, "context_configs.")
@@ -61,10 +62,11 @@ class _Reader:
         names, delay, executions = self._graphs(content.get("graph_configs", []))
         profile = self._object(content, "profile_configs")
         self._known(profile, ("num_max_events",), "profile_configs.")
-        if profile:
+        if "num_max_events" in profile:
+            self._number(profile, "num_max_events", "profile_configs.", whole=True)
             self._remarks.append("profile_configs.num_max_events: all events are kept")
         depth = self._depth(context, self._object(content, "async_graph_execution_config"))
-        enabled = tuple(str(name) for name in context.get("enable_graphs", ()))
+        enabled = name_list(context, "enable_graphs", self._file, "context_configs.")
         remarks = (*self._remarks, *htp.ignored)
         return RunConfig(htp, depth, enabled, delay, executions, names, remarks)
 
@@ -78,7 +80,10 @@ class _Reader:
 
     def _context(self, entry: Mapping[str, Any]) -> None:
         self._priority(entry, "context_priority", "context_configs")
+        if not isinstance(entry.get("is_persistent_binary", False), bool):
+            raise InputError(f"{self._file}: context_configs.is_persistent_binary is true or false")
         if "memory_limit_hint" in entry:
+            self._number(entry, "memory_limit_hint", "context_configs.", whole=True)
             self._remarks.append("context_configs.memory_limit_hint: only a device has such a limit")
         mode = entry.get("cache_compatibility_mode", "permissive")
         if mode not in ("permissive", "strict"):
@@ -98,13 +103,23 @@ class _Reader:
         delay, executions = 0.0, None
         for entry in entries if isinstance(entries, list) else [entries]:
             self._known(entry, _GRAPH, "graph_configs.")
-            if "graph_name" not in entry:
+            if not isinstance(entry.get("graph_name"), str):
                 raise InputError(f"{self._file}: an entry of graph_configs has no graph_name")
-            names.append(str(entry["graph_name"]))
+            names.append(entry["graph_name"])
             self._priority(entry, "graph_priority", "graph_configs")
-            delay = float(entry.get("graph_profiling_start_delay", delay))
-            executions = entry.get("graph_profiling_num_executions", executions)
+            if "graph_profiling_start_delay" in entry:
+                delay = self._number(entry, "graph_profiling_start_delay", "graph_configs.")
+            if "graph_profiling_num_executions" in entry:
+                found = self._number(entry, "graph_profiling_num_executions", "graph_configs.", whole=True)
+                executions = int(found)
         return tuple(names), delay, executions
+
+    def _number(self, entry: Mapping[str, Any], key: str, where: str, *, whole: bool = False) -> float:
+        value = entry[key]
+        if isinstance(value, int | float) and 0 <= value < math.inf and not (whole and value % 1):
+            return value
+        kind = "whole number" if whole else "number"
+        raise InputError(f"{self._file}: {where}{key} must be a {kind} of 0 or more, not {value!r}")
 
     def _depth(self, context: Mapping[str, Any], tasks: Mapping[str, Any]) -> int | None:
         """How many inferences may be under way: the smallest of the limits that are set."""
@@ -112,7 +127,7 @@ class _Reader:
         limits = [context.get("async_execute_queue_depth"), *tasks.values()]
         given = [limit for limit in limits if limit is not None]
         for limit in given:
-            if not isinstance(limit, int) or limit < 1:
+            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
                 raise InputError(f"{self._file}: a queue is at least 1 deep, not {limit!r}")
         return min(given, default=None)
 
@@ -122,12 +137,12 @@ class _Reader:
             raise InputError(f"{self._file}: {key} must be an object")
         return value  # pyright: ignore[reportUnknownVariableType]
 
-    def _known(self, entry: Any, keys: Sequence[str], where: str) -> None:
+    def _known(self, entry: Any, keys: Sequence[str], where: str, others: str = "") -> None:
         if not isinstance(entry, Mapping):
-            raise InputError(f"{self._file}: {where or 'the whole'} must be an object")
+            raise InputError(f"{self._file}: {where.rstrip('.') or 'the whole'} must be an object")
         for key in entry:
             if key not in keys:
-                hint = f"known: {', '.join(keys)}"
+                hint = f"known: {', '.join(keys)}{others}"
                 raise InputError(f"{self._file}: there is no setting '{where}{key}'", hint=hint)
 
 
