@@ -220,6 +220,8 @@ def run_job(
     with VendorModel(
         target, nets, source.binary, meter=profiling.meter(), progress=reporter.step, mapped=mapped
     ) as model:
+        if not source.binary:
+            _check_settings(model, target)
         reporter.opened()
         return run_graphs(model, settings, Path(folder), reporter)
 
@@ -255,6 +257,8 @@ def compile_job(
             blob = model.save(temporary)
             info = context_info(blob, system)
             check_taken(info, _asked(target, list(model.graphs)), target.device, target.context)
+    else:
+        _check_settings(model, target)
     if model.meter.active and folder:
         write_profile(model, Path(folder), "qnn-context-binary-generator")
     size = 0 if blob is None else int(blob.nbytes)
@@ -313,6 +317,18 @@ def _asked(target: Target, graphs: Sequence[str]) -> dict[str, GraphOptions]:
     """The options of each graph, where it has any."""
     found = {name: target.options_of(name) for name in graphs}
     return {name: options for name, options in found.items() if options is not None}
+
+
+def _check_settings(model: VendorModel, target: Target) -> None:
+    """The library takes settings that it does not follow, and only the compiled context tells which.
+
+    That takes time, and is left out where there are none.
+    """
+    asked = _asked(target, list(model.graphs))
+    by_arch = target.device is not None and target.device.arch is not None
+    if asked or by_arch or (target.context is not None and target.context.weight_sharing):
+        info = context_info(model.context.binary(), system_beside(target.library))
+        check_taken(info, asked, target.device, target.context)
 
 
 def source_of(paths: Sequence[str], prefix: str = "QnnModel") -> Source:

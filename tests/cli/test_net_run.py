@@ -183,6 +183,40 @@ def test_the_queue_of_a_configuration_file(mnist: Prepared) -> None:
     assert_refused(mnist.run("--dlc_path", mnist.dlc, "--config_file", config), "no setting", "colour")
 
 
+def test_settings_that_do_nothing_beside_the_flags_are_told(mnist: Prepared) -> None:
+    config = mnist.folder / "config.json"
+    config.write_text(json.dumps({
+        "context_configs": {"async_execute_queue_depth": 4, "enable_graphs": ["other"]},
+        "graph_configs": [{"graph_name": lower(mnist.graph).name, "graph_profiling_num_executions": 1}],
+    }))  # fmt: skip
+    given = ("--dlc_path", mnist.dlc, "--config_file", config)
+    result = mnist.run(*given)
+    assert_done(result)
+    assert "enable_graphs: it chooses among the graphs of a context binary" in result.err
+    assert "nothing is profiled without --profiling_level" in result.err
+    result = mnist.run(*given, "--profiling_level", "basic")
+    assert_done(result)
+    assert "nothing is profiled" not in result.err
+    assert "note: no asynchronous execution: profiling measures" in result.err
+
+
+@needs_htp
+def test_settings_of_htp_are_read_back_or_told(mnist: Prepared) -> None:
+    config = mnist.folder / "config.json"
+    given = ("--dlc_path", mnist.dlc, "--config_file", config)
+    taken = {"O": 3, "vtcm_mb": 2}
+    chip = {"soc_model": 43, "profiling_level": "linting"}
+    config.write_text(json.dumps({"graphs": taken, "devices": chip}))
+    result = mnist.run(*given, "--soc", "SM8650", backend="htp")
+    assert_done(result)
+    assert "the chip of the configuration file gives way to SM8650" in result.err
+    assert "linting goes with --profiling_level backend" in result.err
+    config.write_text(json.dumps({"graphs": {**taken, "hvx_threads": 2}}))
+    refused = mnist.run(*given, backend="htp", to="untaken")
+    assert_refused(refused, "settings that did not take effect", "hvx_threads 2 was asked for")
+    assert not (mnist.folder / "untaken").exists()
+
+
 @pytest.mark.parametrize("level", ["basic", "detailed", "client"])
 def test_profiling_writes_the_log(mnist: Prepared, level: str) -> None:
     result = mnist.run(

@@ -49,7 +49,9 @@ def run_generator(arguments: Namespace) -> int:
     if output.verbose and tooling.log_level:
         raise UsageError("--verbose and --log_level exclude each other")
     level = "verbose" if output.verbose else tooling.log_level
-    made = setup(model.backend, model.config_file, model.soc, model.htp_arch, level)
+    made = setup(
+        model.backend, model.config_file, model.soc, model.htp_arch, level, level=output.profiling_level
+    )
     measured = profiling(output.profiling_level, output.profiling_option, made.target.library)
     folder = Path(output.output_dir)
     _make(folder)

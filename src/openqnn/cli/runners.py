@@ -55,6 +55,7 @@ def run_net_run(arguments: Namespace) -> int:
         model.config_file,
         model.soc,
         log_level=tooling.log_level,
+        level=profile.profiling_level,
         chosen=not model.retrieve_context,
     )
     check_computes(made.target.library)

@@ -50,12 +50,22 @@ def required(value: object, flag: str) -> None:
 
 
 def setup(
-    backend: str, config_file: str, soc: str = "", arch: str = "", log_level: str = "", *, chosen: bool = True
+    backend: str,
+    config_file: str,
+    soc: str = "",
+    arch: str = "",
+    log_level: str = "",
+    *,
+    level: str = "",
+    chosen: bool = True,
 ) -> Setup:
-    """Find the library and settle what it compiles for; `chosen=False`: a binary has its SoC already."""
+    """Find the library and settle what it compiles for; `chosen=False`: a binary has its SoC already.
+
+    `level` is that of profiling.
+    """
     library = resolved(backend)
     config = read_config(config_file) if config_file else RunConfig()
-    for remark in config.remarks:
+    for remark in (*config.remarks, *_idle(config, level, chosen)):
         say(f"note: {remark}")
     device = _device(library, config, soc, arch, chosen)
     graphs = dict(config.htp.graphs)
@@ -77,6 +87,23 @@ def setup(
     return Setup(target, config)
 
 
+def _idle(config: RunConfig, level: str, chosen: bool) -> list[str]:
+    """Settings of the file that do nothing beside these flags."""
+    windowed = config.profile_delay or config.profile_executions is not None
+    reasons = {
+        "context_configs.enable_graphs: it chooses among the graphs of a context binary": (
+            bool(config.enabled) and chosen
+        ),
+        "graph_configs.graph_profiling_*: nothing is profiled without --profiling_level": (
+            bool(windowed) and not level
+        ),
+        "devices.profiling_level: linting goes with --profiling_level backend": (
+            config.htp.profiling_level is not None and level != "backend"
+        ),
+    }
+    return [reason for reason, holds in reasons.items() if holds]
+
+
 def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) -> DeviceOptions | None:
     if not is_htp(library):
         if soc or arch:
@@ -87,6 +114,9 @@ def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) 
     if not soc and not arch and config.htp.device is not None:
         return config.htp.device
     found = soc_of_arch(arch) if arch else find_soc(soc or None)
+    other = config.htp.device
+    if other is not None and other not in (DeviceOptions(found.model), DeviceOptions(arch=found.arch)):
+        say(f"note: the chip of the configuration file gives way to {found}, which the command line names")
     if chosen and not soc and not arch:
         say(f"note: compiling for {found}; --soc chooses another")
     return DeviceOptions(found.model)

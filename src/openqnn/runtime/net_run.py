@@ -169,8 +169,13 @@ class _GraphLoop:
 
     def _may_overlap(self) -> bool:
         """Only where it was asked for, and where nothing is measured call by call."""
-        settings = self._settings
-        return settings.depth is not None and not settings.synchronous and not self._model.meter.active
+        if self._settings.depth is None or self._settings.synchronous:
+            return False
+        if self._model.meter.active:
+            self._reporter.tell(
+                f"no asynchronous execution: profiling measures graph '{self._graph.name}' call by call"
+            )
+        return not self._model.meter.active
 
     def _turns(self) -> Iterator[int]:
         """Numbers of input sets, over and over as far as --num_inferences or --duration ask."""
