@@ -115,6 +115,16 @@ def check_computes(library: str) -> None:
         )
 
 
+def check_compiles(library: str) -> None:
+    """Two libraries take part like backends and end in nothing, or in a program that stops in the middle."""
+    if Path(library).name.startswith((IR_LIBRARY, SAVER_LIBRARY)):
+        raise UsageError(
+            f"{Path(library).name} makes no context binaries",
+            hint="--backend htp or cpu does; qairt-converter writes a DLC file, and "
+            "qnn-net-run --backend saver a Saver program",
+        )
+
+
 def net_of(graph: Graph, library: str) -> Net:
     """A graph as records for a library: HTP takes fewer forms than the others."""
     if is_htp(library):
@@ -260,6 +270,7 @@ def compile_job(
     else:
         _check_settings(model, target)
     if model.meter.active and folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
         write_profile(model, Path(folder), "qnn-context-binary-generator")
     size = 0 if blob is None else int(blob.nbytes)
     reporter.hold(model, blob)
@@ -295,6 +306,7 @@ def compile_source(
     log: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Compile in a child process, into a file where one is named."""
+    check_compiles(target.library)
     return guarded(
         compile_job, for_child(source, target.library), target, wanted or Wanted(), profiling or Profiling(),
         file, folder,

@@ -157,6 +157,27 @@ def test_settings_are_applied_and_read_back(mnist: Prepared) -> None:
     assert_refused(refused, "graph 'nobody'")
 
 
+@pytest.mark.parametrize("backend", ["saver", "ir"])
+def test_libraries_that_make_no_binaries(
+    mnist: Prepared, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mnist.folder)
+    refused = generate(mnist, "--binary_file", "c", backend=backend)
+    assert_refused(refused, "makes no context binaries", "qnn-net-run --backend saver", code=2)
+    assert_refused(generate(mnist, backend=backend), "makes no context binaries", code=2)
+    assert not (mnist.folder / "saver_output").exists()
+
+
+def test_a_folder_appears_with_what_belongs_there(mnist: Prepared) -> None:
+    assert_refused(generate(mnist, "--binary_file", "c", source="none.dlc"), "none.dlc: no such file")
+    assert not (mnist.folder / "ctx").exists()
+    (mnist.folder / "ctx").write_text("")
+    assert_refused(generate(mnist, "--profiling_level", "basic"), "ctx is no directory")
+    (mnist.folder / "ctx").unlink()
+    assert_done(generate(mnist, "--profiling_level", "basic"))
+    assert (mnist.folder / "ctx/qnn-profiling-data.log").exists()
+
+
 def _graph_name(case: Prepared) -> str:
     assert_done(generate(case, "--binary_file", "name"))
     return described(case, "name")["info"]["graphs"][0]["info"]["graphName"]

@@ -77,6 +77,8 @@ def test_a_library_that_only_writes_down(mnist: Prepared, monkeypatch: pytest.Mo
     assert done.code == 0, done.err
     assert "computes nothing" in done.err
     assert (mnist.folder / "saver_output" / "saver_output.c").is_file()
+    measured = mnist.run("--dlc_path", mnist.dlc, "--profiling_level", "basic", backend="saver")
+    assert_refused(measured, "libQnnSaver.so computes nothing that could be measured", code=2)
 
 
 def test_a_list_that_is_no_text(mnist: Prepared) -> None:

@@ -61,6 +61,28 @@ def test_a_real_network(folder: Path, tmp_path: Path) -> None:
     assert command("inspect", tmp_path / SOURCE).code == 0
 
 
+CALLS = """
+   Qnn_ProfileHandle_t profile;
+   VALIDATE(error, interface.profileCreate(backend_0, (QnnProfile_Level_t)1, &profile));
+   const QnnProfile_EventId_t* events;
+   uint32_t count;
+   VALIDATE(error, interface.profileGetEvents(profile, &events, &count));
+   VALIDATE(error, interface.profileFree(profile));
+   Qnn_ContextBinarySize_t size;
+   VALIDATE(error, interface.contextGetBinarySize(context_0, &size));
+"""
+
+
+@each_version("saver")
+def test_a_program_that_also_measures_and_saves(folder: Path, tmp_path: Path) -> None:
+    net = ConvRelu().float_net()
+    save_bundle([net], tmp_path, library=folder / "libQnnSaver.so")
+    program = (tmp_path / SOURCE).read_text()
+    end = program.index("   VALIDATE(error, interface.contextFree")
+    (tmp_path / SOURCE).write_text(program[:end] + CALLS + program[end:])
+    assert [as_written(found) for found in read_saver(tmp_path / SOURCE)] == [as_written(net)]
+
+
 @each_version("saver")
 def test_what_is_not_whole(folder: Path, tmp_path: Path) -> None:
     save_bundle([ConvRelu().float_net()], tmp_path, library=folder / "libQnnSaver.so")

@@ -17,7 +17,7 @@ from openqnn.cli.vendor_tools import (
 )
 from openqnn.compiler import Compiled, Source, Wanted, compile_source, info_job
 from openqnn.errors import OutputError, UsageError
-from openqnn.formats.files import replacing
+from openqnn.formats.files import check_place, replacing
 from openqnn.options.context_tools import (
     NO_MEMHANDLE,
     CompileOptions,
@@ -54,9 +54,9 @@ def run_generator(arguments: Namespace) -> int:
     )
     measured = profiling(output.profiling_level, output.profiling_option, made.target.library)
     folder = Path(output.output_dir)
-    _make(folder)
     name = output.binary_file
     file = folder / (name if name.endswith(".bin") else f"{name}.bin") if name else None
+    check_place(file or folder / "any")
     found = source(model.model, model.dlc_path, model.model_prefix)
     wanted = Wanted(dict(output.set_output_tensors), output.enable_intermediate_outputs)
     compiled = compile_source(
@@ -74,13 +74,6 @@ def _tell(compiled: Compiled, file: Path | None) -> None:
         print(f"compiled {graphs}")
     else:
         print(f"{file}: {graphs}, {compiled.size:,} bytes")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
 
 
 def run_compile(arguments: Namespace) -> int:

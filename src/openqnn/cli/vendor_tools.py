@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from openqnn.compiler import Profiling, Source, is_htp, resolved
+from openqnn.compiler import SAVER_LIBRARY, Profiling, Source, is_htp, resolved
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import PREFIX
@@ -186,6 +186,8 @@ def profiling(level: str, option: str, library: str) -> Profiling:
         raise UsageError("--profiling_option optrace goes with --profiling_level detailed")
     if level == "client":
         return Profiling(times=True)
+    if level and Path(library).name.startswith(SAVER_LIBRARY):
+        raise UsageError(f"{Path(library).name} computes nothing that could be measured")
     if level == "backend" and not is_htp(library):
         raise UsageError(f"{Path(library).name} has no profiling level of its own")
     return Profiling(_LEVELS.get(level), optrace=bool(option))

@@ -56,6 +56,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "errorGetMessage": (_U64, _P),
 }
 
+# libQnnSaver writes the question down, and does not answer it.
+_SAVER_ERRORS = {4950: "QNN_SAVER_ERROR_DUMMY_RETVALUE", 4951: "QNN_SAVER_ERROR_ALREADY_INSTANTIATED"}
 _LOG_LINES_KEPT = 200
 _LOG_LINES_SHOWN = 8
 _LINE_BYTES = 4096
@@ -155,6 +157,8 @@ class Table:
 
     def describe(self, code: int) -> str:
         """The code in words; the bare number where there are none."""
+        if code in _SAVER_ERRORS:
+            return f"{_SAVER_ERRORS[code]} ({code})"
         return f"error {code} ({code:#x})"
 
     @contextmanager

@@ -26,7 +26,11 @@ typedef enum {
 
 typedef void (*QnnLog_Callback_t)(const char* format, QnnLog_Level_t level, uint64_t timestamp, va_list arguments);
 
+#ifdef __cplusplus
 typedef void (*OpenQnn_Entry_t)(void);
+#else /* C leaves the arguments open, so that Saver programs can call entries that are not typed here */
+typedef Qnn_ErrorHandle_t (*OpenQnn_Entry_t)();
+#endif
 
 /* Handed to the backend by the application, and never looked into here. */
 typedef struct OpenQnn_BackendConfig QnnBackend_Config_t;
