@@ -171,6 +171,16 @@ def test_missing_and_unknown_inputs(graph: Graph) -> None:
             session.run({"x": X, "z": X})
 
 
+@pytest.mark.parametrize("given", [X, [X], None])
+def test_arrays_without_names_are_refused(graph: Graph, given: object) -> None:
+    wanted = r"arrays go in by the names of inputs, and a \w+ has none\n  hint: \{'x': array\}"
+    with openqnn.Session(graph) as session:
+        with pytest.raises(errors.InputError, match=wanted):
+            session.run(given)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(errors.UsageError, match=r"list of names, not 'y'\n  hint: outputs=\['y'\]"):
+            session.run({"x": X}, "y")
+
+
 @pytest.mark.parametrize("shape", [(2, 4), (3, 2), (6,), (1, 2, 3), ()])
 def test_wrong_shapes(graph: Graph, shape: tuple[int, ...]) -> None:
     message = rf"input 'x' has shape \[{', '.join(map(str, shape))}\], the graph wants \[2, 3\]"

@@ -417,6 +417,8 @@ class Session:
     def _open(self, outputs: Sequence[str] | None) -> tuple[_Executable, dict[str, Value]]:
         if not self._executables:
             raise UsageError("the session is closed")
+        if isinstance(outputs, str):
+            raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
         names = self.output_names if outputs is None else outputs
         extra = tuple(n for n in names if n not in self.output_names)
         known = {v.name: v for v in self.graph.outputs} | {n: self._value(n) for n in extra}

@@ -27,6 +27,11 @@ def is_coded(value: Value, port: Port) -> bool:
 def accepted(graph: Graph, inputs: Mapping[str, Any], *, native: bool = False) -> dict[str, Array]:
     """Arrays for all inputs of a graph, as it takes them; InputError says which is missing or unfit."""
     names = [v.name for v in graph.inputs]
+    if not isinstance(inputs, Mapping):  # a lone array is easily given
+        raise InputError(
+            f"arrays go in by the names of inputs, and a {type(inputs).__name__} has none",
+            hint=f"{{{', '.join(f'{name!r}: array' for name in names)}}}",
+        )
     for name in inputs:
         if name not in names:
             raise InputError(
