@@ -119,6 +119,19 @@ def test_refusals_leave_nothing_behind(folder: Path, tmp_path: Path) -> None:
 
 
 @each_version("ir", "system")
+def test_a_damaged_record_is_told_by_name_with_what_to_do(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.dlc"
+    with Backend(folder / "libQnnIr.so") as ir:
+        write_dlc(ir, [ConvRelu().float_net()], path)
+        record, content = DlcFile(path).records["model"], bytearray(path.read_bytes())
+        content[record.offset + 8 : record.offset + 16] = b"\xff" * 8
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match=r"systemDlc\w+ failed with QNN_\w+ERROR\w+ \(\d+\)") as caught:
+            read_dlc(ir, SystemApi(folder / "libQnnSystem.so"), path)
+    assert "damaged" in str(caught.value.hint)
+
+
+@each_version("ir", "system")
 def test_files_that_are_no_dlc(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.dlc"
     with Backend(folder / "libQnnIr.so") as ir:

@@ -56,8 +56,17 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "errorGetMessage": (_U64, _P),
 }
 
-# libQnnSaver writes the question down, and does not answer it.
-_SAVER_ERRORS = {4950: "QNN_SAVER_ERROR_DUMMY_RETVALUE", 4951: "QNN_SAVER_ERROR_ALREADY_INSTANTIATED"}
+# For libraries that do not name them: libQnnSystem has no function for it, and libQnnSaver notes the question
+# down instead of answering it.
+_NAMES: dict[int, str] = {
+    1000: "QNN_COMMON_ERROR_NOT_SUPPORTED", 1002: "QNN_COMMON_ERROR_MEM_ALLOC",
+    1003: "QNN_COMMON_ERROR_SYSTEM", 1004: "QNN_COMMON_ERROR_INVALID_ARGUMENT",
+    1005: "QNN_COMMON_ERROR_OPERATION_NOT_PERMITTED", 1006: "QNN_COMMON_ERROR_PLATFORM_NOT_SUPPORTED",
+    1007: "QNN_COMMON_ERROR_SYSTEM_COMMUNICATION", 1008: "QNN_COMMON_ERROR_INCOMPATIBLE_BINARIES",
+    1009: "QNN_COMMON_ERROR_LOADING_BINARIES", 1010: "QNN_COMMON_ERROR_RESOURCE_UNAVAILABLE",
+    1011: "QNN_COMMON_ERROR_SYSTEM_COMMUNICATION_FATAL", 1100: "QNN_COMMON_ERROR_GENERAL",
+    4950: "QNN_SAVER_ERROR_DUMMY_RETVALUE", 4951: "QNN_SAVER_ERROR_ALREADY_INSTANTIATED",
+}  # fmt: skip
 _LOG_LINES_KEPT = 200
 _LOG_LINES_SHOWN = 8
 _LINE_BYTES = 4096
@@ -157,8 +166,8 @@ class Table:
 
     def describe(self, code: int) -> str:
         """The code in words; the bare number where there are none."""
-        if code in _SAVER_ERRORS:
-            return f"{_SAVER_ERRORS[code]} ({code})"
+        if code in _NAMES:
+            return f"{_NAMES[code]} ({code})"
         return f"error {code} ({code:#x})"
 
     @contextmanager

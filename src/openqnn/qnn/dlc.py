@@ -29,6 +29,7 @@ from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.unmarshal import text
 
 GRAPH_INFO_V1 = 1
+_DAMAGED = "the file may be damaged, or written by a newer QNN"
 NOTES = "openqnn.json"
 """A record of our own in the file: what the library's records cannot say."""
 
@@ -103,7 +104,7 @@ def _open(system: SystemApi, logger: Any, path: str | PathLike[str], handle: Any
         code = system.function("systemDlcCreateFromFile")(logger, os.fsencode(path), c.byref(handle))
     if code:
         error = system.failure("systemDlcCreateFromFile", code, str(path), mark)
-        raise ModelError(error.message, hint="the file may be damaged, or written by a newer QNN")
+        raise ModelError(error.message, hint=_DAMAGED)
 
 
 def _compose(
@@ -122,7 +123,7 @@ def _compose(
     if code:
         error = system.failure("systemDlcComposeGraphs", code, str(path), marks[0])
         reasons = "".join(f"\n  log: {line}" for line in backend.api.log.since(marks[1]))
-        raise ModelError(error.message + reasons)
+        raise ModelError(error.message + reasons, hint=_DAMAGED)
     return {text(graphs[i].body.name): _names(graphs[i].body) for i in range(count.value)}
 
 
