@@ -327,3 +327,9 @@ def test_the_vendor_library_gives_no_intermediate_tensors(graph: Graph) -> None:
 def test_a_library_that_is_not_there(graph: Graph) -> None:
     with pytest.raises(errors.LibraryError, match="libNothing"):
         openqnn.Session(graph, backend="libNothing.so")
+
+
+def test_a_folder_where_the_file_should_go(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(errors.OutputError, match="Is a directory") as caught:
+        graph.save(tmp_path)
+    assert not caught.value.hint

@@ -245,6 +245,7 @@ def test_what_excludes_or_needs_something_else(mnist: Prepared) -> None:
         (("--dlc_path", mnist.dlc, "--use_mmap"), "--use_mmap goes with --retrieve_context"),
         (("--dlc_path", mnist.dlc, "--retrieve_context_timeout", 5), "goes with --retrieve_context"),
         (("--dlc_path", mnist.dlc, "--graph_profiling_start_delay", 5), "profiling needs a level"),
+        (("--dlc_path", mnist.dlc, "--profiling_option", "optrace"), "hint: --profiling_level detailed"),
         (("--dlc_path", mnist.dlc, "--soc", "SM8650"), "only be chosen for HTP"),
         (("--dlc_path", mnist.dlc, "--model_prefix", "My"), "--model_prefix goes with a model library"),
         (("--retrieve_context", "x.bin", "--model_prefix", "My"), "--model_prefix goes with a model library"),

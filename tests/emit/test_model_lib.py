@@ -295,6 +295,14 @@ def test_missing_source(job: LibraryJob, tmp_path: Path) -> None:
     assert message.endswith("no.cpp: no such file")
 
 
+def test_a_source_that_is_something_else(job: LibraryJob, tmp_path: Path) -> None:
+    other = tmp_path / "model.onnx"
+    other.write_bytes(b"\x08\x07")
+    message = refused(replace(job, cpp=other), X86, tmp_path / "out", ModelError)
+    assert "model.onnx is not C++ source by its name\n  hint: qnn-onnx-converter writes" in message
+    assert not (tmp_path / "out").exists()
+
+
 def test_damaged_weights(job: LibraryJob, tmp_path: Path) -> None:
     assert job.bin is not None
     job.bin.write_bytes(job.bin.read_bytes()[:700])

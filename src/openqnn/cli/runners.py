@@ -105,7 +105,8 @@ def _check(
         raise UsageError("--use_mmap goes with --retrieve_context")
     window = profile.graph_profiling_start_delay or profile.graph_profiling_num_executions
     if (window or profile.profiling_option) and not profile.profiling_level:
-        raise UsageError("profiling needs a level", hint="--profiling_level basic")
+        level = "detailed" if profile.profiling_option else "basic"
+        raise UsageError("profiling needs a level", hint=f"--profiling_level {level}")
 
 
 def _settings(

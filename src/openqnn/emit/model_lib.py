@@ -24,6 +24,7 @@ DEFAULT_TARGETS = ("aarch64-android", "x86_64-linux-clang")
 DEFAULT_NAME = "qnn_model"
 INCLUDE = Path(__file__).resolve().parent.parent / "qnn" / "include"
 
+_SOURCES = (".cpp", ".cc", ".cxx", ".c")
 _PART_BYTES = 64 << 20
 _LARGE_BYTES = 1 << 30
 _ERROR_LINES = 25
@@ -77,6 +78,9 @@ def build_model_library(
     say = progress or _say_nothing
     if not job.cpp.is_file():
         raise ModelError(f"{job.cpp}: no such file")
+    if job.cpp.suffix not in _SOURCES:  # the compiler would hand it to the linker
+        hint = "qnn-onnx-converter writes model.cpp, and model.bin beside it"
+        raise ModelError(f"{job.cpp} is not C++ source by its name", hint=hint)
     if not targets:
         raise UsageError("name at least one target to build for")
     compilers = {target: find_compiler(target) for target in dict.fromkeys(targets)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -44,12 +45,17 @@ def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
             os.replace(temporary, target)
     except OSError as e:
         _remove(temporary)
-        raise OutputError(f"{target}: cannot be written: {e.strerror or e}", hint="is the disk full?") from e
+        raise OutputError(f"{target}: cannot be written: {e.strerror or e}", hint=_full(e)) from e
     except BaseException:
         _remove(temporary)
         raise
     if waiting is not None:
         waiting.append((temporary, target))
+
+
+def _full(error: OSError) -> str:
+    """What to look at, where there was no room."""
+    return "is the disk full?" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
