@@ -86,6 +86,18 @@ def test_doctor_explains_a_broken_library(tmp_path: Path, monkeypatch: pytest.Mo
     library = items(result.out)["libQnnCpu.so"]
     assert result.code == 0  # the built-in backend does not need it
     assert (library["status"], library["detail"]) == ("broken", "it is not a Linux library")
+    assert items(result.out)["QNN_SDK_ROOT"]["status"] == "ok"
+
+
+def test_doctor_tells_of_an_sdk_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QNN_SDK_ROOT", str(tmp_path / "none"))
+    result = openqnn("doctor", "--json")
+    setting = items(result.out)["QNN_SDK_ROOT"]
+    assert result.code == 0
+    assert (setting["status"], setting["detail"]) == ("broken", "it has no libraries for this machine")
+    assert "lib/x86_64-linux-clang" in setting["hint"]
+    monkeypatch.delenv("QNN_SDK_ROOT")
+    assert "QNN_SDK_ROOT" not in items(openqnn("doctor", "--json").out)
 
 
 def test_doctor_says_how_to_get_missing_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

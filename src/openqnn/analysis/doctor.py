@@ -15,7 +15,7 @@ import numpy as np
 
 from openqnn.emit.toolchain import find_compiler
 from openqnn.errors import LibraryError, OpenQnnError
-from openqnn.qnn.library import find_library
+from openqnn.qnn.library import SDK_ROOT, find_library, sdk_folder
 from openqnn.qnn.load_errors import explain_load, glibc
 from openqnn.qnn.probe import Probe, probe_library
 
@@ -84,7 +84,7 @@ def diagnose() -> Diagnosis:
         libraries = pool.map(_library, LIBRARIES)
         compilers = pool.map(_compiler, _TARGETS)
         devices = pool.submit(_devices)
-        items = [_built_in(), _python(), *_packages(), *libraries, *compilers, *devices.result()]
+        items = [_built_in(), _python(), *_packages(), *_sdk(), *libraries, *compilers, *devices.result()]
     return Diagnosis(tuple(items))
 
 
@@ -142,6 +142,17 @@ def _version_of(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
+
+
+def _sdk() -> list[Item]:
+    """Nothing else tells that other libraries are taken than those of the SDK that the user named."""
+    folder = sdk_folder()
+    if folder is None:
+        return []
+    if any((folder / name).is_file() for name in LIBRARIES):
+        return [Item("setting", SDK_ROOT, OK, detail="its libraries are taken first", path=str(folder))]
+    hint = "set it to the folder of the SDK that has lib/x86_64-linux-clang, or unset it"
+    return [Item("setting", SDK_ROOT, BROKEN, "", "it has no libraries for this machine", hint, str(folder))]
 
 
 def _library(name: str) -> Item:

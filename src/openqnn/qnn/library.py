@@ -16,6 +16,7 @@ from openqnn.qnn.capture import captured_output
 from openqnn.qnn.load_errors import CUT_OFF, explain_load, is_cut_off
 
 WHEEL = "onnxruntime-qnn==2.3.0"
+SDK_ROOT = "QNN_SDK_ROOT"
 
 _SHORT_NAMES = {
     "cpu": "libQnnCpu.so",
@@ -101,10 +102,16 @@ def _given_path(path: Path) -> Path:
     raise LibraryError(f"{path.name} not found: there is no file {path}", hint=_advice(path.name))
 
 
+def sdk_folder() -> Path | None:
+    """Where the SDK that the environment names has its libraries for this machine."""
+    root = os.environ.get(SDK_ROOT)
+    return Path(root) / "lib" / "x86_64-linux-clang" if root else None
+
+
 def _folders() -> Iterator[tuple[str, Path]]:
-    sdk = os.environ.get("QNN_SDK_ROOT")
+    sdk = sdk_folder()
     if sdk:
-        yield "QNN_SDK_ROOT", Path(sdk) / "lib" / "x86_64-linux-clang"
+        yield SDK_ROOT, sdk
     spec = importlib.util.find_spec("onnxruntime_qnn")  # finds the package without running it
     for location in (spec.submodule_search_locations or ()) if spec else ():
         yield "onnxruntime-qnn wheel", Path(location)
