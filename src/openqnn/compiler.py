@@ -357,6 +357,13 @@ def resolved(library: str) -> str:
     return str(find_library(library))
 
 
+def check_binary_name(path: str | PathLike[str]) -> None:
+    """UsageError for names that other kinds of files have."""
+    if Path(path).suffix in (".dlc", ".so", ".oqnn"):
+        hint = "save the graph itself to have it as .oqnn or .dlc"
+        raise UsageError(f"{path}: a compiled context is saved as .bin or .onnx", hint=hint)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class CompiledContext:
     """Graphs as a library compiled them. `save` writes a context binary, or an EPContext model for .onnx."""
@@ -382,9 +389,7 @@ class CompiledContext:
 
     def save(self, path: str | PathLike[str]) -> None:
         """The file appears whole or not at all."""
-        if Path(path).suffix in (".dlc", ".so", ".oqnn"):
-            hint = "save the graph itself to have it as .oqnn or .dlc"
-            raise UsageError(f"{path}: a compiled context is saved as .bin or .onnx", hint=hint)
+        check_binary_name(path)
         if Path(path).suffix == ".onnx":
             write_epcontext(path, self.blob, self.info)
         else:

@@ -310,12 +310,17 @@ def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
     """A graph from a file that holds one, or by converting a model."""
     if not is_container(path) and Path(path).suffix not in VENDOR_FILES:
         return convert(path, **settings)
+    check_static(path, settings)
+    return load(path)
+
+
+def check_static(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+    """UsageError where a file that holds a graph is given shapes."""
     given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch")]
     if given:
         raise UsageError(
             f"{path} has static shapes: {given[0]} does not apply", hint="convert the source model again"
         )
-    return load(path)
 
 
 def compile(

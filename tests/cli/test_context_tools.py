@@ -178,6 +178,36 @@ def test_a_folder_appears_with_what_belongs_there(mnist: Prepared) -> None:
     assert (mnist.folder / "ctx/qnn-profiling-data.log").exists()
 
 
+def test_results_do_not_take_the_place_of_their_source(mnist: Prepared) -> None:
+    model, wrapped = mnist.folder / "model.oqnn", mnist.folder / "c.onnx"
+    assert_done(openqnn("compile", model, "-o", wrapped))
+    assert_done(generate(mnist, "--binary_file", "c"))
+    binary, before = mnist.folder / "ctx/c.bin", wrapped.read_bytes()
+    renamed = mnist.folder / "model.onnx"
+    renamed.write_bytes(model.read_bytes())
+    for refused in (
+        openqnn("compile", renamed, "-o", renamed),
+        openqnn("extract", wrapped, "-o", wrapped),
+        tool("qnn-context-binary-utility", "--context_binary", binary, "--json_file", binary),
+    ):
+        assert_refused(refused, "is the source itself")
+    assert renamed.read_bytes() == model.read_bytes()
+    assert wrapped.read_bytes() == before
+    assert_done(tool("qnn-context-binary-utility", "--context_binary", binary))
+
+
+def test_options_of_compile_that_cannot_take_effect(mnist: Prepared) -> None:
+    target = mnist.folder / "c.bin"
+    for flags, words in (
+        ((mnist.dlc, "-o", mnist.folder / "x.dlc"), "saved as .bin or .onnx"),
+        ((mnist.dlc, "-o", target, "--external"), "--external goes with an EPContext model"),
+        ((mnist.dlc, "-o", target, "--batch", 2), "model.dlc has static shapes: batch does not apply"),
+        ((mnist.dlc, "-o", target, "--dim", "n=2"), "dims does not apply"),
+    ):
+        assert_refused(openqnn("compile", *flags), words, code=2)
+    assert not target.exists()
+
+
 def _graph_name(case: Prepared) -> str:
     assert_done(generate(case, "--binary_file", "name"))
     return described(case, "name")["info"]["graphs"][0]["info"]["graphName"]

@@ -186,6 +186,8 @@ def test_bad_choices_of_a_backend() -> None:
     assert_refused(openqnn("check", graph, "--soc", "SM8650"), "--soc needs --backend", code=2)
     both = openqnn("check", graph, "--matrix", "--soc", "SM8650")
     assert_refused(both, "--soc and --matrix exclude each other", code=2)
+    named = openqnn("check", graph, "--matrix", "--backend", "htp")
+    assert_refused(named, "--backend and --matrix exclude each other", code=2)
     assert_refused(
         openqnn("check", graph, "--backend", "/no/libQnnHtp.so"), "there is no file /no/libQnnHtp.so"
     )

@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from openqnn.cli.vendor_tools import (
+    GRAPH_FILES,
     opened_binary,
     print_version,
     profiling,
@@ -15,7 +16,7 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import Compiled, Source, Wanted, compile_source, info_job
+from openqnn.compiler import Compiled, Source, Wanted, check_binary_name, compile_source, info_job
 from openqnn.errors import OutputError, UsageError
 from openqnn.formats.files import check_place, replacing
 from openqnn.options.context_tools import (
@@ -29,6 +30,7 @@ from openqnn.options.context_tools import (
 from openqnn.options.field import read_options
 from openqnn.options.net_run import Tooling
 from openqnn.options.source import SourceOptions
+from openqnn.qnn.model_library import PREFIX
 from openqnn.qnn.system import ContextInfo
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.vendor import read_binary
@@ -78,18 +80,14 @@ def _tell(compiled: Compiled, file: Path | None) -> None:
 
 def run_compile(arguments: Namespace) -> int:
     """openqnn compile."""
-    from openqnn.pipeline import open_graph
-
     given, options = read_options(arguments, SourceOptions), read_options(arguments, CompileOptions)
-    made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
     target = Path(options.output or Path(given.model).with_suffix(".bin").name)
-    if Path(given.model).suffix in (".so", ".dlc"):
-        found = source([given.model], [], "QnnModel")
-    else:
-        graph = open_graph(
-            given.model, input_shapes=dict(given.input_shapes), dims=dict(given.dims), batch=given.batch
-        )
-        found = Source((graph,))
+    check_binary_name(target)
+    if options.external and target.suffix != ".onnx":
+        raise UsageError("--external goes with an EPContext model", hint=f"-o {target.with_suffix('.onnx')}")
+    _check_target(target, given.model)
+    made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
+    found = _compiled_source(given)
     binary = target if target.suffix != ".onnx" else target.with_name(f".{target.stem}.bin")
     try:
         compiled = compile_source(found, made.target, file=str(binary))
@@ -100,6 +98,23 @@ def run_compile(arguments: Namespace) -> int:
             binary.unlink(missing_ok=True)
     _tell(compiled, target)
     return 0
+
+
+def _compiled_source(given: SourceOptions) -> Source:
+    from openqnn.pipeline import check_static, open_graph
+
+    settings = {"input_shapes": dict(given.input_shapes), "dims": dict(given.dims), "batch": given.batch}
+    if Path(given.model).suffix not in GRAPH_FILES:
+        return Source((open_graph(given.model, **settings),))
+    check_static(given.model, settings)
+    return source([given.model], [], PREFIX)
+
+
+def _check_target(target: Path, given: str) -> None:
+    """Before the work is done: that the result has a place, and not that of what it is made of."""
+    check_place(target)
+    if target.exists() and Path(given).exists() and target.samefile(given):
+        raise OutputError(f"{target} is the source itself", hint="give another file for the result")
 
 
 def _wrap(binary: Path, target: Path, *, embed: bool) -> None:
@@ -123,6 +138,8 @@ def run_utility(arguments: Namespace) -> int:
     target = Path(options.json_file) if options.json_file else None
     if target is not None and not target.absolute().parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
+    if target is not None:
+        _check_target(target, options.context_binary)
     with opened_binary(options.context_binary) as binary:
         info = describe(binary)
     if target is None:
@@ -141,6 +158,7 @@ def run_extract(arguments: Namespace) -> int:
     options = read_options(arguments, ExtractOptions)
     found = read_epcontext(options.file)
     target = Path(options.output or Path(options.file).with_suffix(".bin").name)
+    _check_target(target, options.file)
     data = found.binary()
     with replacing(target) as file:
         file.write(data)

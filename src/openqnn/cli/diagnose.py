@@ -43,9 +43,11 @@ def run_backend_check(source: SourceOptions, output: CheckOutput, wanted: Backen
     from openqnn.analysis.validation import validate_graph, validation_matrix
     from openqnn.cli import report_diagnosis as show
 
-    if wanted.soc and wanted.matrix:
+    if (wanted.soc or wanted.backend) and wanted.matrix:
+        flag = "--soc" if wanted.soc else "--backend"
         raise UsageError(
-            "--soc and --matrix exclude each other", hint="the matrix asks for every architecture"
+            f"{flag} and --matrix exclude each other",
+            hint="the matrix asks the CPU library and every architecture of HTP",
         )
     if not wanted.backend and not wanted.matrix:
         raise UsageError("--soc needs --backend", hint="--backend htp")
