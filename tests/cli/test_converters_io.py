@@ -111,6 +111,8 @@ def test_custom_layouts(convert: Converter) -> None:
         ({"IOName": "x"}, "expected a list of entries", 1),
         ("a: [", "is no YAML", 1),
         ([{"IOName": "z", "Layout": {"Custom": "NHWC"}}], "no input or output 'z'", 2),
+        ([{"IOName": "z"}], "no input or output 'z'", 2),
+        ([{"IOName": ["x"]}], "entry 1: IOName is one name, not ['x']", 1),
         ([{"IOName": "x", "Layout": {"Model": "NCHW", "Custom": "NTF"}}], "layout NTF has 3 axes", 2),
         ([{"IOName": "x", "Datatype": "uint8"}], "without --input_list the graph stays in floating point", 2),
         ([{"IOName": "x", "QuantParam": {"Scale": 0.1, "Offset": 2}}], "without --input_list", 2),
@@ -218,6 +220,7 @@ def test_what_is_no_image(convert: Converter) -> None:
     assert_refused(refuse(convert, "-e", "x", "sepia"), "'sepia' is none of", code=2)
     assert_refused(refuse(convert, "-e", "x", "rgb", "nv12"), "expects rgb or bgr", code=2)
     assert_refused(refuse(convert, "-e", "z", "rgb"), "no input or output 'z'", code=2)
+    assert_refused(refuse(convert, "-e", "z", "other"), "no input or output 'z'", code=2)
     assert_refused(refuse(convert, "-e", "x"), "expected NAME IN [OUT]", code=2)
     assert_refused(refuse(convert, "-e", "i", "rgb", source=integer_model()), "no image of three", code=2)
 

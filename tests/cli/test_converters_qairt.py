@@ -132,6 +132,17 @@ def test_io_config(path: Path, tmp_path: Path) -> None:
     assert shapes(graph)[0] == (2, 8, 8, 3) and "Gather" not in [n.op for n in graph.nodes]
 
 
+def test_io_config_that_cannot_be(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "io.yaml"
+    for section, entry, words in (
+        ("Output", {"Name": "z"}, "no input or output 'z'"),
+        ("Input", {"Name": "x", "Desired Model Parameters": {"DataType": "uint8"}}, "hint: qairt-quantizer"),
+    ):
+        file.write_text(yaml.safe_dump({f"{section} Tensor Configuration": [entry]}))
+        flags = ("-d", "x", "1,3,6,6", "--io_config", file, "-o", tmp_path / "m.dlc")
+        assert_refused(tool(NAME, "-i", path, *flags), words, code=2)
+
+
 @pytest.mark.parametrize("suffix", [".pb", ".tflite", ".pt", ".h5"])
 def test_other_frameworks(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"m{suffix}"

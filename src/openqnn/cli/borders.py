@@ -45,6 +45,7 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
         keep_dtype=keep_dtype,
         keep_int64=io.keep_int64_inputs,
         plain_inputs=plain,
+        named=frozenset(e.name for e in entries),
     )
 
 
@@ -53,12 +54,17 @@ def qairt_borders(source: QairtSource, entries: Sequence[IoEntry]) -> Borders:
     colours, plain = _colours(source.input_encoding)
     from_source = {e.name: e.source_layout for e in entries if e.source_layout}
     from_file = {e.name: (e.colour, MODEL_COLOUR) for e in entries if e.colour}
+    for entry in entries:
+        if entry.quantized or entry.dtype in QUANTIZED:
+            hint = "qairt-quantizer quantizes the DLC file"
+            raise UsageError(f"'{entry.name}' shall be quantized, and the result is in floats", hint=hint)
     return Borders(
         source_layouts=from_source | dict(source.input_layout),
         layouts={e.name: e.layout for e in entries if e.layout},
         colours={n: c for n, c in from_file.items() if n not in plain} | colours,
         dtypes=_dtypes(entries) | {name: _dtype(text) for name, text in source.input_dtype},
         plain_inputs=plain,
+        named=frozenset(e.name for e in entries),
     )
 
 

@@ -141,6 +141,8 @@ class _Place:
     def name(self, given: Any, key: str) -> str:
         if given is None or given == "":
             raise InputError(f"{self}: {key} is missing")
+        if isinstance(given, list | dict):
+            raise InputError(f"{self}: {key} is one name, not {given!r}")
         return str(given)
 
     def shape(self, given: Any) -> tuple[int, ...] | None:

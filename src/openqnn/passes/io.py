@@ -61,6 +61,7 @@ class Borders:
     keep_dtype: Names = Names()
     keep_int64: bool = False
     plain_inputs: frozenset[str] = frozenset()  # no images, whatever they look like
+    named: frozenset[str] = frozenset()  # inputs and outputs that are spoken of, even where nothing changes
 
 
 def arrange_borders(graph: Graph, wanted: Borders) -> None:
@@ -82,8 +83,9 @@ def _check_names(graph: Graph, wanted: Borders) -> None:
     inputs = [v.name for v in graph.inputs]
     known = {*inputs, *(v.name for v in graph.outputs)}
     both = {*wanted.source_layouts, *wanted.layouts, *wanted.dtypes}
-    both |= wanted.keep_layout.some | wanted.keep_dtype.some
-    for name in (*sorted(both - known), *(n for n in wanted.colours if n not in inputs)):
+    both |= wanted.keep_layout.some | wanted.keep_dtype.some | wanted.named
+    images = {*wanted.colours, *wanted.plain_inputs}
+    for name in (*sorted(both - known), *sorted(images - {*inputs})):
         hint = f"inputs: {', '.join(inputs)}; outputs: {', '.join(v.name for v in graph.outputs)}"
         raise UsageError(f"the model has no input or output '{name}'", hint=hint)
 
