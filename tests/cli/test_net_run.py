@@ -116,6 +116,12 @@ def test_files_in_the_types_of_the_graph(mnist: Prepared) -> None:
     assert list(mnist.results("old")) == ["Plus214_Output_0_native.raw"]
     assert mnist.results("old") == mnist.results("new")
     assert_refused(mnist.run(*source, "--input_data_type", "float", to="bad"), "but 3,136 are needed")
+    np.full(28 * 28, 7, np.int32).tofile(mnist.folder / "Input3.raw")  # as large as floats
+    words = "line 1, input 'Input3': the numbers look like integers", "uint8, use --use_native_input_files"
+    assert_refused(mnist.run(*source, to="bad"), *words)
+    np.full(28 * 28, 7.5, np.float32).tofile(mnist.folder / "Input3.raw")
+    assert_done(mnist.run(*source, "--use_native_output_files", to="floats"))
+    assert mnist.results("floats") == mnist.results("new")
 
 
 def test_how_many_inferences_and_results(mnist: Prepared) -> None:

@@ -126,6 +126,10 @@ class Feed:
             limits = np.iinfo(dtype)
             if raw.size and not (limits.min <= raw.min() and raw.max() <= limits.max):
                 raise InputError(f"{subject}: numbers beyond {abi.dtype_name(tensor.dtype)}")
+            if np.any((raw != 0) & (np.abs(raw) < np.finfo(np.float32).tiny)):
+                name = abi.dtype_name(tensor.dtype)
+                hint = f"for data in the tensor's own type, {name}, use --use_native_input_files"
+                raise InputError(f"{subject}: the numbers look like integers read as floats", hint=hint)
         return raw.astype(dtype)
 
 
