@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from openqnn.emit import lower
+from openqnn.emit.borders import Suited, border_changes
 from openqnn.emit.epcontext import write_epcontext
 from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import InputError, ModelError, OpenQnnError, UsageError
@@ -139,7 +140,10 @@ def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:
     nets = [*(net_of(graph, library) for graph in source.graphs), *source.nets]
     for path in source.files:
         ahead = _ahead.pop(_stamp(path), None)
-        nets += ahead or [_suited(net, library) for net in read_nets(path, reporter, source.prefix)]
+        for found in ahead or [_suited(net, library) for net in read_nets(path, reporter, source.prefix)]:
+            nets.append(found.net)
+            for remark in found.remarks:
+                reporter.tell(remark)
     names = [net.name for net in nets]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -164,7 +168,7 @@ def read_nets(path: str, reporter: Reporter, prefix: str = "QnnModel") -> list[N
         return read_dlc(backend, SystemApi(capture=False), path, borrow=True)
 
 
-_ahead: dict[tuple[object, ...], list[Net]] = {}
+_ahead: dict[tuple[object, ...], list[Suited]] = {}
 """In a process that read files before its task came: their graphs, as they suit the only library there."""
 
 
@@ -184,12 +188,15 @@ def _stamp(path: str) -> tuple[object, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _suited(net: Net, library: str) -> Net:
+def _suited(net: Net, library: str) -> Suited:
     """Float graphs are put in the forms that HTP takes; quantized ones are run as they are."""
     if not is_htp(library) or any(tensor.quant for tensor in net.tensors.values()):
-        return net
+        return Suited(net)
     graph = _graph_of(net)
-    return net if graph is None else net_of(graph, library)
+    if graph is None:
+        return Suited(net)
+    made = net_of(graph, library)
+    return Suited(made, tuple(border_changes(net, made)))
 
 
 def _graph_of(net: Net) -> Graph | None:
@@ -304,13 +311,14 @@ def compile_source(
     folder: str = "",
     timeout: float | None = None,
     log: Callable[[str], None] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Compile in a child process, into a file where one is named."""
     check_compiles(target.library)
     return guarded(
         compile_job, for_child(source, target.library), target, wanted or Wanted(), profiling or Profiling(),
         file, folder,
-        name=Path(target.library).name, timeout=timeout, log=log,
+        name=Path(target.library).name, timeout=timeout, log=log, note=note,
         waiting=taken(target.library, fits=not source.graphs),
     )  # fmt: skip
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from openqnn.emit.model_source import write_model_source
 from openqnn.ir import DType
 from openqnn.passes.io import Borders
 from tests.cli.running import Prepared, assert_done, prepare
-from tests.cli.tool import assert_refused, tool
+from tests.cli.tool import assert_refused, environment, tool
 from tests.models.fetch import model_path
 from tests.qnn.nets import needs_cpu, needs_htp
 
@@ -122,6 +124,28 @@ def test_files_in_the_types_of_the_graph(mnist: Prepared) -> None:
     np.full(28 * 28, 7.5, np.float32).tofile(mnist.folder / "Input3.raw")
     assert_done(mnist.run(*source, "--use_native_output_files", to="floats"))
     assert mnist.results("floats") == mnist.results("new")
+
+
+@needs_htp
+def test_inputs_that_htp_takes_in_another_form_are_told(mnist: Prepared) -> None:
+    """Read in the task, and before it."""
+    graph = openqnn.convert(model_path("mnist_conv"), borders=Borders(dtypes={"Input3": DType.UINT_8}))
+    graph.save(mnist.folder / "bytes.dlc")
+    words = "input 'Input3': uint8 1x1x28x28 in the file, int32 1x1x28x28 for HTP"
+    flags = ("--dlc_path", mnist.folder / "bytes.dlc", "--backend", "htp")
+    inputs = ("--input_list", mnist.list, "--output_dir", mnist.folder / "out")
+    result = tool("qnn-net-run", *flags, *inputs)
+    assert_done(result)
+    assert words in result.err
+    call = "import sys; from openqnn.cli.ahead import qnn_context_binary_generator as f; sys.exit(f())"
+    made = subprocess.run(
+        [sys.executable, "-c", call, *map(str, flags), "--binary_file", "c", "--output_dir", mnist.folder],
+        capture_output=True, text=True, env=environment(), check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert words in made.stderr
+    plain = mnist.run("--dlc_path", mnist.dlc, backend="htp")
+    assert "for HTP" not in plain.err
 
 
 def test_how_many_inferences_and_results(mnist: Prepared) -> None:

@@ -10,6 +10,7 @@ from openqnn.cli.vendor_tools import (
     opened_binary,
     print_version,
     profiling,
+    remark,
     required,
     say,
     setup,
@@ -63,7 +64,7 @@ def run_generator(arguments: Namespace) -> int:
     wanted = Wanted(dict(output.set_output_tensors), output.enable_intermediate_outputs)
     compiled = compile_source(
         found, made.target, wanted, measured,
-        file=str(file or ""), folder=str(folder), log=show_log if level else None,
+        file=str(file or ""), folder=str(folder), log=show_log if level else None, note=remark,
     )  # fmt: skip
     _tell(compiled, file)
     return 0
@@ -90,7 +91,7 @@ def run_compile(arguments: Namespace) -> int:
     found = _compiled_source(given)
     binary = target if target.suffix != ".onnx" else target.with_name(f".{target.stem}.bin")
     try:
-        compiled = compile_source(found, made.target, file=str(binary))
+        compiled = compile_source(found, made.target, file=str(binary), note=remark)
         if target.suffix == ".onnx":
             _wrap(binary, target, embed=not options.external)
     finally:

@@ -12,6 +12,7 @@ from openqnn.cli.vendor_tools import (
     opened_binary,
     print_version,
     profiling,
+    remark,
     required,
     say,
     setup,
@@ -69,7 +70,7 @@ def run_net_run(arguments: Namespace) -> int:
         runs = guarded(
             run_job, for_child(found, made.target.library), made.target, settings, wanted, measured,
             str(folder), True,
-            name=Path(made.target.library).name, timeout=execution.timeout, note=lambda t: say(f"note: {t}"),
+            name=Path(made.target.library).name, timeout=execution.timeout, note=remark,
             log=show_log if tooling.log_level else None, opening=opening,
             waiting=taken(made.target.library, fits=not found.graphs),
         )  # fmt: skip

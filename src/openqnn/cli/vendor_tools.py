@@ -40,6 +40,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def remark(text: str) -> None:
+    """A word from the process that does the work."""
+    say(f"note: {text}")
+
+
 def show_log(text: str) -> None:
     print(text, end="", file=sys.stderr)
 
