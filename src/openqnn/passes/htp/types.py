@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from openqnn.ir import DType, Graph, Node, Value
+from openqnn.ir import DType, Encoding, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Role
 from openqnn.passes.edit import builder_at
 from openqnn.passes.htp.rules import Instead, Refusal, rule, taken, takes
 
 FLOAT, INT, BOOL = DType.FLOAT_32, DType.INT_32, DType.BOOL_8
+SIGNED, UNSIGNED, HALF = DType.SFIXED_8, DType.UFIXED_8, 128
 
 # HTP takes the other integers in a handful of ops only, or casts them (int8, int16, uint16: not even that).
 WIDER: Final = {
@@ -189,3 +191,19 @@ def cast_to_same(node: Node, b: Builder) -> Instead:
     # What was a cast between integer types is none any more.
     x = node.x(0)
     return b.reshape(x, x.shape) if x.dtype is node.out.dtype else None
+
+
+@rule("Cast")
+def cast_signed_steps(node: Node, b: Builder) -> Instead:
+    # HTP has signed bytes in fixed point as unsigned ones, and casts them to integers, and these to them, so.
+    x, out = node.x(0), node.out
+    if x.dtype is SIGNED and x.encoding is not None and out.dtype is INT:
+        return b.sub(b.cast(b.convert(x, UNSIGNED, _moved(x.encoding)), INT), HALF)
+    if out.dtype is SIGNED and out.encoding is not None and x.dtype is INT:
+        return b.convert(b.cast(b.add(x, HALF), UNSIGNED, _moved(out.encoding)), SIGNED, out.encoding)
+    return None
+
+
+def _moved(encoding: Encoding) -> Encoding:
+    """Of the same real numbers in unsigned bytes."""
+    return replace(encoding, offset=tuple(offset - HALF for offset in encoding.offset), symmetric=False)
