@@ -35,7 +35,6 @@ SIMPLIFICATIONS = frozenset(
     ("clean", "remove_identities", "merge_reshapes", "merge_views", "merge_constants", "merge_repeated")
 )
 BATCHNORM_FOLDING, DEAD_CODE = "fold_affine", "remove_dead_code"
-QUANT_NODES = ("Quantize", "Dequantize")
 OTHER_FRAMEWORKS = {
     ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".tflite": "TFLite", ".pt": "PyTorch",
     ".pt2": "PyTorch", ".pth": "PyTorch", ".h5": "Keras", ".keras": "Keras", ".caffemodel": "Caffe",
@@ -77,7 +76,7 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
         more |= {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
     graph = _converted(source.input_network, more, steps.debug)
     _check_inputs(graph, [name for name, _ in io.input_type])
-    if kept.keep_quant_nodes and not any(n.op in QUANT_NODES for n in graph.nodes):
+    if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
         warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)
     if asked.wanted:
         graph = quantized(
