@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,21 @@ def test_options_of_compile_that_cannot_take_effect(mnist: Prepared) -> None:
     ):
         assert_refused(openqnn("compile", *flags), words, code=2)
     assert not target.exists()
+
+
+def test_weights_are_not_taken_for_an_older_binary(
+    mnist: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A converter leaves them under the name that a binary would get; a binary may be made anew."""
+    monkeypatch.chdir(tmp_path)
+    assert_done(openqnn("compile", mnist.dlc))
+    assert_done(openqnn("compile", mnist.dlc))
+    with tarfile.open("model.bin", "w") as archive:
+        archive.add(mnist.dlc, "w.raw")
+    before = Path("model.bin").read_bytes()
+    assert_refused(openqnn("compile", mnist.dlc), "model.bin holds the weights of a model")
+    assert Path("model.bin").read_bytes() == before
+    assert_done(openqnn("compile", mnist.dlc, "-o", "model.bin"))
 
 
 def _graph_name(case: Prepared) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from argparse import Namespace
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def _tell(compiled: Compiled, file: Path | None) -> None:
 def run_compile(arguments: Namespace) -> int:
     """openqnn compile."""
     given, options = read_options(arguments, SourceOptions), read_options(arguments, CompileOptions)
-    target = Path(options.output or Path(given.model).with_suffix(".bin").name)
+    target = Path(options.output or _default(given.model))
     check_binary_name(target)
     if options.external and target.suffix != ".onnx":
         raise UsageError("--external goes with an EPContext model", hint=f"-o {target.with_suffix('.onnx')}")
@@ -109,6 +110,15 @@ def _compiled_source(given: SourceOptions) -> Source:
         return Source((open_graph(given.model, **settings),))
     check_static(given.model, settings)
     return source([given.model], [], PREFIX)
+
+
+def _default(given: str) -> Path:
+    """A binary in the working folder, unless that is where a converter has put the model's weights."""
+    target = Path(Path(given).with_suffix(".bin").name)
+    if target.is_file() and tarfile.is_tarfile(target):
+        hint = f"-o {target.stem}.context.bin, or any other name"
+        raise OutputError(f"{target} holds the weights of a model: it would be lost", hint=hint)
+    return target
 
 
 def _check_target(target: Path, given: str) -> None:
@@ -158,7 +168,7 @@ def run_extract(arguments: Namespace) -> int:
 
     options = read_options(arguments, ExtractOptions)
     found = read_epcontext(options.file)
-    target = Path(options.output or Path(options.file).with_suffix(".bin").name)
+    target = Path(options.output or _default(options.file))
     _check_target(target, options.file)
     data = found.binary()
     with replacing(target) as file:
