@@ -177,5 +177,5 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
         env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    assert "File too large\n  hint: is the disk full?" in done.stderr
+    assert "/m.dlc: File too large\n  hint: is the disk full?" in done.stderr
     assert not list(tmp_path.iterdir())

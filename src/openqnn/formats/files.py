@@ -46,6 +46,10 @@ def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
     except OSError as e:
         _remove(temporary)
         raise OutputError(f"{target}: cannot be written: {e.strerror or e}", hint=_full(e)) from e
+    except OutputError as e:  # whoever wrote knows the file by the name that it has for now
+        _remove(temporary)
+        e.message = e.message.replace(str(temporary), str(target))
+        raise
     except BaseException:
         _remove(temporary)
         raise
