@@ -352,6 +352,14 @@ def test_negative_and_open_dimensions() -> None:
         assert_converts(proto, "--batch", "2")
 
 
+def test_open_dimensions_of_all_inputs_are_told_at_once() -> None:
+    inputs = [tensor("x", ("n", 3)), tensor("z", (1, 3)), tensor("w", ("n", 3))]
+    nodes = [helper.make_node("Add", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "z"], ["y"])]
+    words = "input 'x' has dynamic dimensions: [n,3]; input 'w' has dynamic dimensions: [n,3]"
+    flags = "--input_shape x=1,3 --input_shape w=1,3 (Python: input_shapes={'x': (1, 3,), 'w': (1, 3,)})"
+    assert_refused(convert(model(nodes, inputs)), words, flags)
+
+
 def test_open_sizes_of_an_image_are_left_to_the_user() -> None:
     """A picture of 1x1 would convert, and be of no use to anyone."""
     proto = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ("n", 3, "height", None))])

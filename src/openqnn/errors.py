@@ -5,7 +5,7 @@ The text of an error says what, where and why; `hint` says what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class OpenQnnError(Exception):
@@ -33,12 +33,19 @@ class ShapeError(ModelError):
 
 
 class DynamicShapeError(ModelError):
-    """A dimension is symbolic and nobody said what it should be. `shape` is how an answer looks."""
+    """Dimensions are symbolic and nobody said what they are. `shapes` are how answers look, by input."""
 
-    def __init__(self, message: str, *, name: str = "", shape: str = "") -> None:
-        python = f"input_shapes={{{name!r}: ({shape.replace(',', ', ')},)}}"
-        super().__init__(message, hint=f"say it: --input_shape {name}={shape} (Python: {python})")
-        self.name, self.shape = name, shape
+    def __init__(self, message: str, shapes: Mapping[str, str]) -> None:
+        flags = " ".join(f"--input_shape {name}={shape}" for name, shape in shapes.items())
+        python = ", ".join(f"{name!r}: ({shape.replace(',', ', ')},)" for name, shape in shapes.items())
+        super().__init__(message, hint=f"say it: {flags} (Python: input_shapes={{{python}}})")
+        self.shapes = shapes
+
+    @classmethod
+    def of_all(cls, errors: Sequence[DynamicShapeError]) -> DynamicShapeError:
+        """One for the inputs of several."""
+        shapes = {name: shape for error in errors for name, shape in error.shapes.items()}
+        return cls("; ".join(error.message for error in errors), shapes)
 
 
 class InputError(OpenQnnError):

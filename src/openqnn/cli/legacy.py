@@ -164,7 +164,7 @@ def _in_its_words(tool: Tool, arguments: Namespace) -> int:
     try:
         return tool.run(arguments, recorded(tool, arguments))
     except DynamicShapeError as error:
-        said = f"-d {error.name} {error.shape}"
+        said = " ".join(f"-d {name} {shape}" for name, shape in error.shapes.items())
         if tool.takes_shapes:
             error.hint = f"say it: {said}"
         else:

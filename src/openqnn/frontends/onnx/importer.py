@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper
 
-from openqnn.errors import ModelError, ShapeError, UnsupportedError
+from openqnn.errors import DynamicShapeError, ModelError, ShapeError, UnsupportedError
 from openqnn.frontends.onnx import assume, calls, evaluate, functions, registry
 from openqnn.frontends.onnx.inputs import Dimensions, input_shape
 from openqnn.frontends.onnx.reader import OnnxModel
@@ -82,9 +82,15 @@ class Importer:
     def _inputs(self, source: onnx.GraphProto) -> None:
         for name, array in self.model.arrays.items():
             self.env[name] = self._initializer(name, array)
+        dynamic: list[DynamicShapeError] = []
         for info in source.input:
             if info.name not in self.env:
-                self.env[info.name] = self._input(info)
+                try:
+                    self.env[info.name] = self._input(info)
+                except DynamicShapeError as e:
+                    dynamic.append(e)
+        if dynamic:
+            raise DynamicShapeError.of_all(dynamic)
 
     def _initializer(self, name: str, array: np.ndarray[Any, Any]) -> Value | None:
         try:

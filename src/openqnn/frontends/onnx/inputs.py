@@ -30,13 +30,12 @@ def input_shape(info: onnx.ValueInfoProto, said: Dimensions) -> Shape:
         _check_symbols(info.name, declared, given, said.symbols)
         return _checked(info.name, declared if tensor.HasField("shape") else None, given)
     if not tensor.HasField("shape"):
-        raise DynamicShapeError(f"input '{info.name}' has no shape", name=info.name, shape="N,...")
+        raise DynamicShapeError(f"input '{info.name}' has no shape", {info.name: "N,..."})
     shape = [_settled(d, i, said) for i, d in enumerate(declared)]
     if any(isinstance(d, str) for d in shape):
         text = ",".join(d if isinstance(d, str) else str(d) for d in shape)
-        raise DynamicShapeError(
-            f"input '{info.name}' has dynamic dimensions: [{text}]", name=info.name, shape=_example(shape)
-        )
+        message = f"input '{info.name}' has dynamic dimensions: [{text}]"
+        raise DynamicShapeError(message, {info.name: _example(shape)})
     return _sized(info.name, tuple(int(d) for d in shape))
 
 
