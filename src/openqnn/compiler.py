@@ -126,12 +126,15 @@ def check_compiles(library: str) -> None:
         )
 
 
-def net_of(graph: Graph, library: str) -> Net:
-    """A graph as records for a library: HTP takes fewer forms than the others."""
+def net_of(graph: Graph, library: str, *, of_file: bool = False) -> Net:
+    """A graph as records for a library: HTP takes fewer forms than the others.
+
+    Applications go by the types of inputs and outputs that a file has, so these stay where they can.
+    """
     if is_htp(library):
         from openqnn.passes.htp import legalise_htp
 
-        graph = legalise_htp(graph)
+        graph = legalise_htp(graph, keeps_border=of_file)
     return lower(graph)
 
 
@@ -195,7 +198,7 @@ def _suited(net: Net, library: str) -> Suited:
     graph = _graph_of(net)
     if graph is None:
         return Suited(net)
-    made = net_of(graph, library)
+    made = net_of(graph, library, of_file=True)
     return Suited(made, tuple(border_changes(net, made)))
 
 

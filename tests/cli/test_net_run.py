@@ -14,7 +14,8 @@ import yaml
 import openqnn
 from openqnn.emit import lower
 from openqnn.emit.model_source import write_model_source
-from openqnn.ir import DType
+from openqnn.ir import DType, Graph
+from openqnn.ops import Builder
 from openqnn.passes.io import Borders
 from tests.cli.running import Prepared, assert_done, prepare
 from tests.cli.tool import assert_refused, environment, tool
@@ -129,15 +130,15 @@ def test_files_in_the_types_of_the_graph(mnist: Prepared) -> None:
 @needs_htp
 def test_inputs_that_htp_takes_in_another_form_are_told(mnist: Prepared) -> None:
     """Read in the task, and before it."""
-    graph = openqnn.convert(model_path("mnist_conv"), borders=Borders(dtypes={"Input3": DType.UINT_8}))
+    graph = openqnn.convert(model_path("mnist_conv"), borders=Borders(dtypes={"Input3": DType.INT_8}))
     graph.save(mnist.folder / "bytes.dlc")
-    words = "input 'Input3': uint8 1x1x28x28 in the file, int32 1x1x28x28 for HTP"
+    words = "input 'Input3': int8 1x1x28x28 in the file, int32 1x1x28x28 for HTP"
     flags = ("--dlc_path", mnist.folder / "bytes.dlc", "--backend", "htp")
     inputs = ("--input_list", mnist.list, "--output_dir", mnist.folder / "out")
     result = tool("qnn-net-run", *flags, *inputs)
     assert_done(result)
     assert words in result.err
-    call = "import sys; from openqnn.cli.ahead import qnn_context_binary_generator as f; sys.exit(f())"
+    call = "import sys; from openqnn.cli.start import qnn_context_binary_generator as f; sys.exit(f())"
     made = subprocess.run(
         [sys.executable, "-c", call, *map(str, flags), "--binary_file", "c", "--output_dir", mnist.folder],
         capture_output=True, text=True, env=environment(), check=False,
@@ -146,6 +147,27 @@ def test_inputs_that_htp_takes_in_another_form_are_told(mnist: Prepared) -> None
     assert words in made.stderr
     plain = mnist.run("--dlc_path", mnist.dlc, backend="htp")
     assert "for HTP" not in plain.err
+
+
+@needs_htp
+@pytest.mark.parametrize("dtype", [DType.UINT_8, DType.UINT_32, DType.INT_64])
+def test_types_that_htp_casts_stay_those_of_the_file(mnist: Prepared, dtype: DType) -> None:
+    """At both ends: an application hands over what the file says."""
+    graph = Graph("steps")
+    b = Builder(graph, "test")
+    doubled = b.mul(b.cast(graph.add_input("x", dtype, (1, 4)), DType.INT_32), 2)
+    graph.add_output(b.cast(doubled, dtype))
+    graph.save(mnist.folder / "typed.dlc")
+    given = np.array([[0, 1, 100, 7]], dtype.numpy)
+    given.tofile(mnist.folder / "x.raw")
+    (mnist.folder / "typed.txt").write_text(f"x:={mnist.folder / 'x.raw'}\n")
+    native = ("--use_native_input_files", "--use_native_output_files", "--output_dir", mnist.folder / "typed")
+    inputs = ("--input_list", mnist.folder / "typed.txt", *native)
+    result = tool("qnn-net-run", "--dlc_path", mnist.folder / "typed.dlc", "--backend", "htp", *inputs)
+    assert_done(result)
+    assert "for HTP" not in result.err
+    (written,) = (mnist.folder / "typed" / "Result_0").iterdir()
+    assert np.fromfile(written, dtype.numpy).tolist() == [0, 2, 200, 14]
 
 
 def test_how_many_inferences_and_results(mnist: Prepared) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import prod
 
 from openqnn.ir import DType, Graph, Node, Shape, Value
@@ -9,9 +10,10 @@ from openqnn.ops import Builder
 from openqnn.passes.edit import builder_at, supplant, sweep
 from openqnn.passes.htp.ranks import merge_views
 from openqnn.passes.htp.rules import MOST
-from openqnn.passes.htp.types import is_cast
+from openqnn.passes.htp.types import INT, is_cast
 
 _HALF_AND_SINGLE = {DType.FLOAT_16, DType.FLOAT_32}
+_CAST = {DType.INT_64, DType.UINT_8, DType.UINT_32}  # what HTP casts to int32 and back
 
 
 def fit_border(graph: Graph) -> None:
@@ -32,22 +34,41 @@ def fit_border(graph: Graph) -> None:
     graph.inputs = [v for v in graph.inputs if v.users or graph.is_output(v)]
 
 
+def keep_types(graph: Graph, types: Mapping[str, DType]) -> None:
+    """Gives inputs and outputs the types that they are said to have, where HTP casts these to its own."""
+    for value in graph.inputs:
+        if types[value.name] in _CAST and value.dtype is INT and not graph.is_output(value):
+            value.dtype = types[value.name]
+            _read_through(graph, value, lambda b, x: b.cast(x, INT))
+    for value in list(graph.outputs):
+        if types[value.name] in _CAST and value.dtype is INT and value.producer is not None:
+            b = Builder(graph, value.producer.source)
+            b.stem = f"{value.name}.computed"
+            _become_output(graph, value, b.cast(value, types[value.name]))
+
+
 def low_rank(shape: Shape) -> Shape:
     return (*shape[: MOST - 1], prod(shape[MOST - 1 :]))
 
 
 def _flatten_input(graph: Graph, value: Value) -> None:
-    full, users = value.shape, list(dict.fromkeys(value.users))
+    full = value.shape
     value.shape = low_rank(full)
+    _read_through(graph, value, lambda b, x: b.reshape(x, full))
+
+
+def _read_through(graph: Graph, value: Value, make: Callable[[Builder, Value], Value]) -> None:
+    """All that read an input get what is made of it."""
+    users = list(dict.fromkeys(value.users))
     if not users:
         return
     b = Builder(graph, users[0].source, before=next(n for n in graph.nodes if n in users))
-    b.stem = f"{value.name}.full"
-    wide = b.reshape(value, full)
+    b.stem = f"{value.name}.taken"
+    made = make(b, value)
     for user in users:
         for index, given in enumerate(user.inputs):
             if given is value:
-                graph.set_input(user, index, wide)
+                graph.set_input(user, index, made)
 
 
 def _become_output(graph: Graph, old: Value, new: Value) -> None:

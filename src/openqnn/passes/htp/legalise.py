@@ -13,7 +13,7 @@ from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.constants import fold_constants
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
-from openqnn.passes.htp.border import fit_border
+from openqnn.passes.htp.border import fit_border, keep_types
 from openqnn.passes.htp.matrix import ON_BLOCKS
 from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
 from openqnn.passes.htp.rules import HALF_ONLY, RULES, Problem, Refusal, RuleFunction
@@ -23,13 +23,16 @@ ROUNDS = 12  # what a rule puts in may need another rule; the longest chain seen
 GENERIC: tuple[RuleFunction, ...] = (fit_types, fit_rank)
 
 
-def legalise_htp(graph: Graph, explain: Explain | None = None, *, to_fix: bool = False) -> Graph:
+def legalise_htp(
+    graph: Graph, explain: Explain | None = None, *, to_fix: bool = False, keeps_border: bool = False
+) -> Graph:
     """A graph that computes the same and that HTP takes; UnsupportedError names every node that it cannot.
 
     Inputs and outputs keep their names and ports, but may have another type or shape: types that HTP has no
-    arithmetic for become int32 or float32, and more than five axes are merged. A graph that computes in fixed
-    point stays as it is, but for weights in blocks: it was brought into these forms before its ranges were
-    measured. One that is going `to_fix` its ranges does without what only half precision needs.
+    arithmetic for become int32 or float32 (with `keeps_border` only those that it cannot cast), and of more
+    than five axes some are merged. A graph that computes in fixed point stays as it is, but for weights in
+    blocks: it was brought into these forms before its ranges were measured. One that is going `to_fix` its
+    ranges does without what only half precision needs.
     """
     log, made = explain if explain is not None else Explain(), clone_graph(graph)
     if _is_fixed(graph):
@@ -44,6 +47,8 @@ def legalise_htp(graph: Graph, explain: Explain | None = None, *, to_fix: bool =
     fold_constants(made, log)
     remove_dead_code(made, log)
     fit_border(made)
+    if keeps_border:
+        keep_types(made, {v.name: v.dtype for v in (*graph.inputs, *graph.outputs)})
     if not problems:
         _look_again(made, problems)
     if problems:
