@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +22,8 @@ def run_ahead(name: str) -> int:
     library = _library(sys.argv[1:])
     if is_htp(library):
         files = [path for path in _value(DLC, sys.argv[1:]).split(",") if path]
-        get_ready(library, partial(read_ahead, files, library))
+        weights = sum(os.path.getsize(path) for path in files if os.path.isfile(path))
+        get_ready(library, partial(read_ahead, files, library), weights)
     from openqnn.cli.legacy import run_tool
 
     return run_tool(name)

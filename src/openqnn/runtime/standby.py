@@ -10,28 +10,31 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from threading import Thread
 
 from openqnn.errors import OpenQnnError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import Child, can_fork
-from openqnn.qnn.memory import keep_freed
+from openqnn.qnn.memory import keep_freed, reserve
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import DEFAULT_SOC
 from openqnn.qnn.worker import Reporter
 from openqnn.runtime.vendor import Target, open_backend
 
+LARGE = 8 << 20  # bytes of weights whose memory is worth fetching beforehand
+
 _waiting: dict[str, Child] = {}
 _held: list[Backend] = []
 
 
-def get_ready(library: str, meanwhile: Callable[[Reporter], None] | None = None) -> None:
+def get_ready(library: str, meanwhile: Callable[[Reporter], None] | None = None, weights: int = 0) -> None:
     """Start to open HTP's library, by its path, in a process that then waits for a task.
 
-    `meanwhile` is what that process does beside, in a thread.
+    `meanwhile` is what that process does beside, in a thread; it fetches memory for so many bytes of weights.
     """
     if can_fork() and not _waiting:
-        _waiting[library] = Child(ready=partial(_open, library, meanwhile))
+        _waiting[library] = Child(ready=partial(_open, library, meanwhile, weights))
 
 
 def taken(library: str, *, fits: bool = True) -> Child | None:
@@ -47,12 +50,17 @@ def is_warm() -> bool:
     return bool(_held)
 
 
-def _open(library: str, meanwhile: Callable[[Reporter], None] | None, reporter: Reporter) -> None:
+def _open(
+    library: str, meanwhile: Callable[[Reporter], None] | None, weights: int, reporter: Reporter
+) -> None:
     """In the child. What the library does once per process does not depend on the device that it is for; it
     would be undone with the last of its handles."""
     keep_freed()
+    fetch = reserve(weights) if weights > LARGE else None
     with ThreadPoolExecutor(1) as aside, suppress(OpenQnnError):  # whoever opens it for a task hears of it
         if meanwhile is not None:
             aside.submit(meanwhile, reporter)
+        if fetch is not None:  # goes on beside the task, ahead of what is written
+            aside.submit(Thread(target=fetch, daemon=True).start)
         quiet = Target(library, DeviceOptions(DEFAULT_SOC), log_level=abi.LOG_ERROR)  # nobody asked for it
         _held.append(open_backend(quiet, warm=True))
