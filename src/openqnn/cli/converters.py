@@ -29,6 +29,7 @@ from openqnn.options.quantizer import KeptNodes, QairtQuantizer
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
+    from openqnn.passes.io import Borders
 
 # What ONNX's own simplifier would do to the source model.
 SIMPLIFICATIONS = frozenset(
@@ -79,10 +80,12 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
     if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
         warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)
     if asked.wanted:
+        real = graph
         graph = quantized(
-            graph, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
+            real, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
             extra=input_types(dict(io.input_type)) | custom_encodings(entries),
         )  # fmt: skip
+        _say_other_types(real, graph, borders)
     elif graph.given and not asked.encodings.ignore_encodings:
         warnings.warn(
             f"the model's own encodings, of {len(graph.given)} tensors, have no effect without"
@@ -94,6 +97,20 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
     if asked.encodings.dump_encoding_json:
         print(write_encodings(graph, target))
     return 0
+
+
+def _say_other_types(real: Graph, fixed: Graph, borders: Borders) -> None:
+    """The quantizer stores inputs and outputs as it stores tensors, whatever type was asked for."""
+    asked = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
+    asked = {n: t for n, t in asked.items() if n in borders.dtypes or n in borders.keep_dtype}
+    made = {v.name: v.dtype for v in (*fixed.inputs, *fixed.outputs)}
+    other = [f"'{n}' is {made[n].label}, not {t.label}" for n, t in asked.items() if made.get(n, t) is not t]
+    if other:
+        warnings.warn(
+            f"data types that were asked for have no effect in fixed point: {', '.join(other)}",
+            OpenQnnWarning,
+            stacklevel=3,
+        )
 
 
 def _write_source(
