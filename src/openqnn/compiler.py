@@ -126,16 +126,15 @@ def check_compiles(library: str) -> None:
         )
 
 
-def net_of(graph: Graph, library: str, *, of_file: bool = False) -> Net:
-    """A graph as records for a library: HTP takes fewer forms than the others.
+def net_of(graph: Graph, library: str) -> Net:
+    """A graph as records that suit a library."""
+    return lower(_suit(graph, library))
 
-    Applications go by the types of inputs and outputs that a file has, so these stay where they can.
-    """
-    if is_htp(library):
-        from openqnn.passes.htp import legalise_htp
 
-        graph = legalise_htp(graph, keeps_border=of_file)
-    return lower(graph)
+def _suit(graph: Graph, library: str, *, of_file: bool = False) -> Graph:
+    from openqnn.passes.suit import suit, suit_file  # takes long, and not all that is run has a graph
+
+    return (suit_file if of_file else suit)(graph, Path(library).name)
 
 
 def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:
@@ -192,14 +191,13 @@ def _stamp(path: str) -> tuple[object, ...]:
 
 
 def _suited(net: Net, library: str) -> Suited:
-    """Float graphs are put in the forms that HTP takes; quantized ones are run as they are."""
-    if not is_htp(library) or any(tensor.quant for tensor in net.tensors.values()):
+    """Applications go by the types of inputs and outputs that a file has, so these stay where they can."""
+    known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
+    graph = _graph_of(net) if known else None
+    if graph is None or (made := _suit(graph, library, of_file=True)) is graph:
         return Suited(net)
-    graph = _graph_of(net)
-    if graph is None:
-        return Suited(net)
-    made = net_of(graph, library, of_file=True)
-    return Suited(made, tuple(border_changes(net, made)))
+    records = lower(made)
+    return Suited(records, tuple(border_changes(net, records)))
 
 
 def _graph_of(net: Net) -> Graph | None:
@@ -430,11 +428,9 @@ class GraphExecutable:
     caller down."""
 
     def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
-        from openqnn.passes.htp import legalise_htp
-
         path = find_library(library)
         check_computes(str(path))
-        self._graph = legalise_htp(graph) if "Htp" in path.name else graph
+        self._graph = _suit(graph, path.name)
         self._net = lower(self._graph)
         device = None if soc is None else DeviceOptions(find_soc(soc).model)
         self._compiled = CompiledNet(self._net, path, device=device, timeout=timeout)

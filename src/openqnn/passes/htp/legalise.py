@@ -35,7 +35,7 @@ def legalise_htp(
     ranges does without what only half precision needs.
     """
     log, made = explain if explain is not None else Explain(), clone_graph(graph)
-    if _is_fixed(graph):
+    if computes_fixed(graph):
         _convolve_blocks(made, log)
         return made
     problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
@@ -57,7 +57,7 @@ def legalise_htp(
     return made
 
 
-def _is_fixed(graph: Graph) -> bool:
+def computes_fixed(graph: Graph) -> bool:
     """Whether nodes compute with stored integers, rather than only hold or move them."""
     computing = (n for n in graph.nodes if not (schema_of(n).on_stored or schema_of(n).keeps_values))
     return any(v.dtype.is_fixed for n in computing for v in n.outputs)

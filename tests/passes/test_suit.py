@@ -1,0 +1,67 @@
+"""Graphs for libQnnCpu, whose Dequantize gives the result of its first run ever after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openqnn import Session
+from openqnn.errors import LibraryError, UnsupportedError
+from openqnn.ir import Graph
+from openqnn.ir.text import parse_graph
+from openqnn.passes.suit import suit, suit_file
+from openqnn.qnn.library import find_library
+
+CPU, SHAPE = "libQnnCpu.so", (1, 4, 2)
+ENCODINGS = {
+    "ufixed8": "scale=[0.03] offset=[-128] bits=8 symmetric=false",
+    "sfixed8": "scale=[0.03] offset=[3] bits=8 symmetric=false",
+    "sfixed8 by channel": "scale=[0.03, 0.02] offset=[0, 0] bits=8 axis=2 symmetric=true",
+    "ufixed16": "scale=[0.001] offset=[-30000] bits=16 symmetric=false",
+}
+
+
+def graph(kind: str) -> Graph:
+    return parse_graph(f"""
+graph "g" {{
+  input %x: {kind.split(maxsplit=1)[0]}[1,4,2] <{ENCODINGS[kind]}>
+  %real: float32[1,4,2] = Dequantize(%x)
+  %y: float32[1,4,2] = Relu(%real)
+  output %y
+}}
+""")
+
+
+@pytest.fixture(autouse=True)
+def _library() -> None:
+    try:
+        find_library(CPU)
+    except LibraryError as e:
+        pytest.skip(f"libQnnCpu is not here: {e.message}")
+
+
+@pytest.mark.parametrize("kind", ["ufixed8", "sfixed8", "sfixed8 by channel"])
+def test_a_later_run_has_results_of_its_own(kind: str) -> None:
+    made, rng = graph(kind), np.random.default_rng(0)
+    with Session(made, CPU) as theirs, Session(made) as ours:
+        for _ in range(3):
+            inputs = {"x": rng.normal(size=SHAPE).astype(np.float32)}
+            np.testing.assert_allclose(theirs.run(inputs)["y"], ours.run(inputs)["y"], atol=1e-6)
+
+
+def test_names_stay() -> None:
+    found = suit(graph("ufixed8"), CPU)
+    assert [n.op for n in found.nodes] == ["Cast", "ElementWiseAdd", "ElementWiseMultiply", "Relu"]
+    assert found.nodes[-1].x(0).name == "real"
+
+
+def test_what_libqnncpu_cannot_cast_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="ufixed16 in its first run only"):
+        suit(graph("ufixed16"), CPU)
+
+
+def test_others_get_the_graph_as_it_is() -> None:
+    made = graph("ufixed16")
+    assert suit(made, "libQnnSaver.so") is made
+    plain = parse_graph('graph "g" {\n input %x: float32[2]\n %y: float32[2] = Relu(%x)\n output %y\n}')
+    assert suit_file(plain, CPU) is plain
