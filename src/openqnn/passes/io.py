@@ -187,11 +187,12 @@ def _operands(node: Node, perm: Perm) -> Iterator[tuple[Value, Perm]]:
     behind: Perm | None = perm
     if schema_of(node).moves is Moves.VIEW:
         behind = move_view(node.out.shape, node.x(0).shape, perm)
-    if behind is None or move(node, behind) is None:
+    if behind is None:
         return
-    for i, value in enumerate(node.inputs):
-        if value is not None and not value.is_constant and travels(node, i) and value.rank == len(behind):
-            yield value, behind
+    data = [v for i, v in enumerate(node.inputs) if v is not None and not v.is_constant and travels(node, i)]
+    data = [v for v in data if v.rank == len(behind)]  # none in front of what drops an axis
+    if data and move(node, behind) is not None:
+        yield from ((v, behind) for v in data)
 
 
 # -- edits ---------------------------------------------------------------------------------------------------
