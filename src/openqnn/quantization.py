@@ -16,6 +16,7 @@ from openqnn.errors import InputError, LibraryError, OpenQnnWarning, Unsupported
 from openqnn.formats.encodings import read_encodings
 from openqnn.ir import MODEL, Array, Given, Graph, Node
 from openqnn.passes.htp import legalise_htp
+from openqnn.passes.htp.border import keep_types
 from openqnn.passes.htp.fixed import prepare_fixed
 from openqnn.passes.precision import set_float_width
 from openqnn.pipeline import Session, open_graph
@@ -112,8 +113,8 @@ def quantize(
 
     With `target_sqnr`, in dB at the worst output, or with `target_metric` the nodes that need it get 16 bits
     or floating point. The latter is a pair: a function that takes `run` (arrays by name to arrays by name)
-    and gives a score, and the score to reach. `outcome` is called with what was done. The graph is made for a
-    `backend`: "htp", whose library is asked what it takes, or "cpu", which takes all.
+    and gives a score, and the score to reach. `outcome` is called with what was done. The graph is made for
+    "htp", whose library is asked what it takes, or "cpu", the `backend` that takes all.
     """
     names = check_names(algorithms)
     _check_usage(backend, float_fallback, data)
@@ -130,7 +131,7 @@ def quantize(
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
     job = _Job(calibrated, origin, known, kept, names, backend, soc, threads, wide)
     made, mixed = job.done(chosen, goal, searching)
-    _say_departures(made, float_fallback, choices.get("bias_bw", WIDE_BIAS))
+    _finish(made, opened, float_fallback, choices.get("bias_bw", WIDE_BIAS))
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
@@ -165,8 +166,9 @@ def _computes_fixed(graph: Graph) -> bool:
     return any(_reads_fixed(n) and n.outputs[0].dtype.is_fixed for n in graph.nodes)
 
 
-def _say_departures(made: Graph, float_fallback: bool, bias_bw: int) -> None:
-    """Where the result is not what somebody asked for."""
+def _finish(made: Graph, opened: Graph, float_fallback: bool, bias_bw: int) -> None:
+    """Integers go in and come out in the types that they had, and what nobody asked for is told."""
+    keep_types(made, {v.name: v.dtype for v in (*opened.inputs, *opened.outputs) if v.dtype.is_integer})
     say_wide_biases(made, bias_bw)
     if float_fallback and not _computes_fixed(made):
         warnings.warn(

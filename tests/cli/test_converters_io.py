@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from onnx import TensorProto, helper
 
 from tests.cli.converting import (
     Converter,
@@ -20,6 +21,7 @@ from tests.cli.tool import Result, assert_refused, tool
 from tests.models.fetch import model_path, static_shapes
 from tests.models.reference import reference_outputs
 from tests.models.samples import sample_inputs
+from tests.onnx_models import model, tensor
 
 FIRST, LAST = (1, 3, 6, 6), (1, 6, 6, 3)
 
@@ -114,8 +116,19 @@ def test_custom_layouts(convert: Converter) -> None:
         ([{"IOName": "z"}], "no input or output 'z'", 2),
         ([{"IOName": ["x"]}], "entry 1: IOName is one name, not ['x']", 1),
         ([{"IOName": "x", "Layout": {"Model": "NCHW", "Custom": "NTF"}}], "layout NTF has 3 axes", 2),
-        ([{"IOName": "x", "Datatype": "uint8"}], "without --input_list the graph stays in floating point", 2),
-        ([{"IOName": "x", "QuantParam": {"Scale": 0.1, "Offset": 2}}], "without --input_list", 2),
+        ([{"IOName": "x", "Datatype": "uint8"}], "give QuantParam with Scale and Offset", 2),
+        (
+            [{"IOName": "x", "QuantParam": {"Scale": 0.1, "Offset": 2}}],
+            "'x' has a scale, and stays a float",
+            2,
+        ),
+        ([{"IOName": "x", "QuantParam": {"Type": "QNN_DEFINED"}}], "Type 'QNN_DEFINED' is none of", 1),
+        ([{"IOName": "x", "QuantParam": {"Type": "QNN_DEFINITION_DEFINED"}}], "Scale None: expected", 1),
+        (
+            [{"IOName": "x", "QuantParam": {"Type": "QNN_DEFINITION_UNDEFINED", "Scale": 0.1}}],
+            "Type is QNN_DEFINITION_UNDEFINED, and a Scale",
+            1,
+        ),
     ],
 )
 def test_custom_files_that_cannot_be(convert: Converter, content: object, words: str, code: int) -> None:
@@ -140,6 +153,13 @@ def test_a_template_describes_the_model_and_changes_nothing(convert: Converter, 
     entries = yaml.safe_load(path.read_text())
     assert entries[0] == {"IOName": "x", "Layout": {"Model": "NCHW", "Custom": "NCHW"}, "Datatype": "float32"}
     assert convert(image_model(), "--custom_io", path).shapes() == [FIRST, (1, 4, 6, 6)]
+
+
+def test_an_output_behind_the_last_axis(convert: Converter) -> None:
+    """Of three axes, and made from four."""
+    node = helper.make_node("ArgMax", ["x"], ["y"], axis=3, keepdims=0)
+    source = model([node], [tensor("x", FIRST)], [tensor("y", FIRST[:3], TensorProto.INT64)])
+    assert convert(source).shapes() == [FIRST, FIRST[:3]]
 
 
 # -- data types ----------------------------------------------------------------------------------------------

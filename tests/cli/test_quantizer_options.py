@@ -145,12 +145,3 @@ def test_scales_by_channel_replace_one_of_the_model(words: tuple[str, ...], scal
         (value,) = (v for v in made.constants() if v.name == name)
         assert value.encoding is not None and len(value.encoding.scale) == scales
         assert (made.provenance[name] == "model") == (scales == 1)
-
-
-def test_types_that_were_asked_for_are_told() -> None:
-    """--preserve_io keeps layouts; in fixed point the quantizer decides about types."""
-    words = "data types that were asked for have no effect in fixed point", "is ufixed8, not float32"
-    said = convert("--input_list", "inputs.txt", "--preserve_io", "datatype").err
-    assert all(word in said for word in words)
-    assert words[0] not in convert("--input_list", "inputs.txt", "--preserve_io", "layout").err
-    assert words[0] not in convert("--preserve_io", "datatype").err

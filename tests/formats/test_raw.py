@@ -18,7 +18,7 @@ from openqnn.formats.raw import read_raw
         ("uint16", "float32", "uint8", "write the file as float32"),
         ("float16", "float32", "float32", "write the file as float32"),  # native files would not fit either
         ("float64", "float32", "float32", "write the file as float32"),
-        ("float32", "uint8", "uint8", "leave --use_native_input_files out"),
+        ("float32", "uint8", "uint8", "that fits float32, and --use_native_input_files"),
     ],
 )
 def test_another_type(tmp_path: Path, written: str, read: str, own: str, hint: str) -> None:

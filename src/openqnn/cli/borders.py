@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from openqnn.errors import UsageError
 from openqnn.formats.custom_io import IoEntry
-from openqnn.ir import DType, dtype_of
+from openqnn.ir import DType, Encoding, Given, dtype_of
 from openqnn.options.converter import ConverterIo
 from openqnn.options.qairt import QairtSource
 from openqnn.options.rows import COLOURS, MODEL_COLOUR
 from openqnn.passes.io import Borders, Names
 
-QUANTIZED = ("uint8", "int8")
+STORED, STORED_WIDTH = {"uint8": DType.UFIXED_8, "int8": DType.SFIXED_8}, 8
 STAYS_FLOAT = "without --input_list the graph stays in floating point"
 
 
@@ -23,7 +23,7 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
     """
     if not fixed:
         _refuse_images(io.input_type)
-    custom = _dtypes(entries, fixed)
+    custom = _dtypes(entries)
     said = {name: _dtype(text) for name, text in io.input_dtype}
     for name in sorted(said.keys() & custom.keys()):
         if said[name] is not custom[name]:
@@ -42,6 +42,7 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
         keep_layout=keep_layout,
         colours=colours,
         dtypes=said | custom,
+        stored={} if fixed else _stored(entries, "QuantParam"),
         keep_dtype=keep_dtype,
         keep_int64=io.keep_int64_inputs,
         plain_inputs=plain,
@@ -54,15 +55,12 @@ def qairt_borders(source: QairtSource, entries: Sequence[IoEntry]) -> Borders:
     colours, plain = _colours(source.input_encoding)
     from_source = {e.name: e.source_layout for e in entries if e.source_layout}
     from_file = {e.name: (e.colour, MODEL_COLOUR) for e in entries if e.colour}
-    for entry in entries:
-        if entry.quantized or entry.dtype in QUANTIZED:
-            hint = "qairt-quantizer quantizes the DLC file"
-            raise UsageError(f"'{entry.name}' shall be quantized, and the result is in floats", hint=hint)
     return Borders(
         source_layouts=from_source | dict(source.input_layout),
         layouts={e.name: e.layout for e in entries if e.layout},
         colours={n: c for n, c in from_file.items() if n not in plain} | colours,
         dtypes=_dtypes(entries) | {name: _dtype(text) for name, text in source.input_dtype},
+        stored=_stored(entries, "QuantParams"),
         plain_inputs=plain,
         named=frozenset(e.name for e in entries),
     )
@@ -72,14 +70,37 @@ def _dtype(text: str) -> DType:
     return DType.BOOL_8 if text == "bool" else dtype_of(text)
 
 
-def _dtypes(entries: Iterable[IoEntry], fixed: bool = False) -> dict[str, DType]:
-    found: dict[str, DType] = {}
+def _dtypes(entries: Iterable[IoEntry]) -> dict[str, DType]:
+    return {e.name: _dtype(e.dtype) for e in entries if e.dtype and e.dtype not in STORED}
+
+
+def _stored(entries: Iterable[IoEntry], field: str) -> dict[str, tuple[DType, Encoding]]:
+    """Integers outside of a graph in floating point, which only a scale gives a meaning."""
+    found: dict[str, tuple[DType, Encoding]] = {}
     for entry in entries:
-        if entry.quantized or entry.dtype in QUANTIZED:
-            if not fixed:
-                raise UsageError(f"'{entry.name}' shall be quantized: {STAYS_FLOAT}")
-        elif entry.dtype:
-            found[entry.name] = _dtype(entry.dtype)
+        integers = entry.dtype in STORED
+        if integers and entry.scale is None:
+            hint = f"give {field} with Scale and Offset"
+            raise UsageError(f"'{entry.name}' shall be {entry.dtype}, and the graph is in floats", hint=hint)
+        if entry.scale is not None and not integers:
+            hint = f"Datatype {' or '.join(STORED)}"
+            raise UsageError(f"'{entry.name}' has a scale, and stays {entry.dtype or 'a float'}", hint=hint)
+        if entry.scale is not None:
+            found[entry.name] = STORED[entry.dtype], Encoding.per_tensor(entry.scale, entry.offset)
+    return found
+
+
+def custom_encodings(entries: Iterable[IoEntry], act_bw: int) -> dict[str, Given]:
+    """What a --custom_io file says of stored inputs and outputs: their width, and perhaps their encoding.
+
+    All are unsigned inside: HTP takes signed tensors only where all that meet are signed.
+    """
+    found: dict[str, Given] = {}
+    for e in entries:
+        if e.scale is not None or e.dtype in STORED:
+            width = STORED_WIDTH if e.dtype in STORED else act_bw
+            known = None if e.scale is None else Encoding.per_tensor(e.scale, e.offset, width)
+            found[e.name] = Given("custom io", width, encoding=known, signed=e.dtype == "int8").unsigned()
     return found
 
 

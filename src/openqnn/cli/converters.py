@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.borders import legacy_borders, qairt_borders
+from openqnn.cli.borders import STORED, custom_encodings, legacy_borders, qairt_borders
 from openqnn.cli.quantizing import (
     LIKE_QNN,
-    custom_encodings,
     input_types,
     overrides_of,
     quantized,
@@ -28,6 +27,7 @@ from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSour
 from openqnn.options.quantizer import KeptNodes, QairtQuantizer
 
 if TYPE_CHECKING:
+    from openqnn.formats.custom_io import IoEntry
     from openqnn.ir import Graph
     from openqnn.passes.io import Borders
 
@@ -54,6 +54,8 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
     packages = read_options(arguments, Packages)
     read_options(arguments, Checker)
     kept, asked = read_options(arguments, KeptNodes), read_asked(arguments)
+    if any(kind != "layout" for kind, _ in io.preserve_io):  # files for calibration have these types, too
+        asked = asked.with_native_files()
     settings = _settings(source.input_dim, source.batch, source.define_symbol, source.out_names)
     entries = read_custom_io(io.custom_io) if io.custom_io else []
     borders = legacy_borders(io, entries, fixed=asked.wanted)
@@ -79,38 +81,51 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
     _check_inputs(graph, [name for name, _ in io.input_type])
     if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
         warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)
+    told = graph
     if asked.wanted:
-        real = graph
-        graph = quantized(
-            real, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
-            extra=input_types(dict(io.input_type)) | custom_encodings(entries),
+        told = quantized(
+            graph, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
+            extra=input_types(dict(io.input_type))
+            | custom_encodings(entries, asked.choices.act_bw or LIKE_QNN.act_bw),
         )  # fmt: skip
-        _say_other_types(real, graph, borders)
-    elif graph.given and not asked.encodings.ignore_encodings:
-        warnings.warn(
-            f"the model's own encodings, of {len(graph.given)} tensors, have no effect without"
-            " --float_fallback or --input_list: the graph is in floating point",
-            OpenQnnWarning,
-            stacklevel=2,
-        )
+        graph = _with_asked_types(told, graph, borders, entries)
+    elif not asked.encodings.ignore_encodings:
+        _say_unused_encodings(graph)
     _write_source(graph, target, output, packages.package_name, copyright_text, command)
     if asked.encodings.dump_encoding_json:
-        print(write_encodings(graph, target))
+        print(write_encodings(told, target))
     return 0
 
 
-def _say_other_types(real: Graph, fixed: Graph, borders: Borders) -> None:
-    """The quantizer stores inputs and outputs as it stores tensors, whatever type was asked for."""
-    asked = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
-    asked = {n: t for n, t in asked.items() if n in borders.dtypes or n in borders.keep_dtype}
-    made = {v.name: v.dtype for v in (*fixed.inputs, *fixed.outputs)}
-    other = [f"'{n}' is {made[n].label}, not {t.label}" for n, t in asked.items() if made.get(n, t) is not t]
-    if other:
+def _say_unused_encodings(graph: Graph) -> None:
+    from openqnn.ir import MODEL
+
+    count = sum(said.source == MODEL for said in graph.given.values())
+    if count:
         warnings.warn(
-            f"data types that were asked for have no effect in fixed point: {', '.join(other)}",
+            f"the model's own encodings, of {count} tensors, have no effect without --float_fallback or"
+            " --input_list: the graph is in floating point",
             OpenQnnWarning,
             stacklevel=3,
         )
+
+
+def _with_asked_types(fixed: Graph, real: Graph, borders: Borders, entries: Sequence[IoEntry]) -> Graph:
+    """Inputs and outputs in the types that were asked for: the quantizer stores them as it stores tensors."""
+    from openqnn.ir.clone import clone_graph
+    from openqnn.passes.htp.border import keep_types
+
+    types = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
+    asked = {n: t for n, t in types.items() if n in borders.dtypes or n in borders.keep_dtype}
+    asked |= {e.name: STORED[e.dtype] for e in entries if e.dtype in STORED}
+    made = clone_graph(fixed)  # encodings are told of the one before
+    keep_types(made, asked)
+    found = {v.name: v.dtype for v in (*made.inputs, *made.outputs)}
+    missed = {n: t for n, t in asked.items() if found.get(n, t) is not t}
+    if missed:
+        told = ", ".join(f"'{n}' is {found[n].label}, not {t.label}" for n, t in missed.items())
+        warnings.warn(f"HTP has no way to types that were asked for: {told}", OpenQnnWarning, stacklevel=3)
+    return made
 
 
 def _write_source(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,6 @@ from openqnn.options.quantizer import (
 from openqnn.quant.recipe import Method, Recipe, Scheme
 
 if TYPE_CHECKING:
-    from openqnn.formats.custom_io import IoEntry
     from openqnn.ir import Given, Graph
     from openqnn.quant.algorithms.mixed import Mixed
     from openqnn.quantization import Outcome
@@ -65,6 +64,9 @@ class Asked:
     @property
     def native(self) -> bool:
         return self.data.use_native_input_files or self.data.use_native_dtype
+
+    def with_native_files(self) -> Asked:
+        return replace(self, data=replace(self.data, use_native_input_files=True))
 
 
 def read_asked(arguments: Namespace, *, with_data: bool = False) -> Asked:
@@ -385,19 +387,6 @@ def input_types(types: Mapping[str, str]) -> dict[str, Given]:
         elif kind == "opaque":
             found[name] = Given("input type", 32, floating=True)
     return found
-
-
-def custom_encodings(entries: Iterable[IoEntry]) -> dict[str, Given]:
-    """What the QuantParam of a --custom_io file says of inputs and outputs."""
-    from openqnn.ir import Encoding, Given
-
-    return {
-        e.name: Given(
-            "custom io", 8, encoding=Encoding.per_tensor(e.scale, e.offset), signed=e.dtype == "int8"
-        )
-        for e in entries
-        if e.scale is not None
-    }
 
 
 def write_encodings(graph: Graph, target: Path) -> Path:

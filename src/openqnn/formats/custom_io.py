@@ -29,6 +29,7 @@ SOURCE, DESIRED = "Src Model Parameters", "Desired Model Parameters"
 LAYOUTS = ("NCDHW", "NDHWC", "NCHW", "NHWC", "NFC", "NCF", "NTF", "TNF", "NF", "NC", "F", "NONTRIVIAL")
 DATA_TYPES = ("float32", "float16", "uint8", "int8")
 COLOURS = ("bgr", "rgb", "rgba", "argb32", "nv21", "nv12")
+DEFINED, UNDEFINED = "QNN_DEFINITION_DEFINED", "QNN_DEFINITION_UNDEFINED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,6 @@ class IoEntry:
     colour: str = ""
     scale: float | None = None
     offset: int = 0
-
-    @property
-    def quantized(self) -> bool:
-        return self.scale is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +158,11 @@ class _Place:
     def scale(self, quant: Mapping[str, Any]) -> float | None:
         """A positive number; needed where an offset is given."""
         given = quant.get("Scale")
-        if given is None and quant.get("Offset") is None:
+        kind = self.word(quant.get("Type"), "Type", (DEFINED, UNDEFINED))
+        if given is None and quant.get("Offset") is None and kind != DEFINED:
             return None
+        if kind == UNDEFINED:
+            raise InputError(f"{self}: Type is {UNDEFINED}, and a Scale or an Offset is given")
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
             raise InputError(f"{self}: Scale {given!r}: expected a positive number")
         return float(given)
@@ -218,7 +218,8 @@ _CUSTOM_HEAD = f"""\
 #           {", ".join(LAYOUTS)}
 #           (N batch, C channels, D depth, H height, W width, F features, T time).
 #           These can be exchanged: NCDHW and NDHWC, NCHW and NHWC, NCF and NFC, TNF and NTF.
-# Datatype  float32 or float16; uint8 and int8 need a QuantParam
+# Datatype  float32 or float16; uint8 and int8 need a QuantParam, unless the graph is quantized:
+# QuantParam  Scale: a number, and Offset: a whole one, which make real numbers of integers
 """
 _CONFIG_HEAD = f"""\
 # Inputs and outputs of the model, as they are. Change what shall be different and pass the file with

@@ -51,7 +51,7 @@ def _guess(size: int, dtype: np.dtype[Any], counts: Sequence[int], own: np.dtype
                 )
             return f"that is {width} byte(s) per number: write the file as {dtype.name}"
         if dtype != np.float32 and size == count * 4:
-            return "that fits float32: leave --use_native_input_files out"
+            return "that fits float32, and --use_native_input_files or --preserve_io is given"
     return "check the shape that the file was written with"
 
 

@@ -65,12 +65,15 @@ class ConverterIo:
         help=f"what the axes of an input mean in the source model: {', '.join(rows.LAYOUTS)}",
     )  # fmt: skip
     custom_io: str = option(
-        "", "--custom_io", metavar="YAML", help="a file with layout and data type of inputs and outputs"
+        "",
+        "--custom_io",
+        metavar="YAML",
+        help="a file with layout, data type and scale of inputs and outputs",
     )
     preserve_io: tuple[tuple[str, tuple[str, ...]], ...] = option(
         (), "--preserve_io", metavar="WORD", nargs="*", repeat=True, row=rows.kept,
         help="[layout|datatype [NAME ...]]: keep the source model's layouts, data types or both, of all "
-        "inputs and outputs or of those named",
+        "inputs and outputs or of those named; with data types, files of --input_list have them, too",
     )  # fmt: skip
     keep_int64_inputs: bool = option(
         False, "--keep_int64_inputs", help="64-bit integer inputs stay so instead of becoming 32 bits wide"

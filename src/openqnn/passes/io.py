@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from openqnn.errors import UsageError
-from openqnn.ir import DType, Graph, Node, Port, Value
-from openqnn.ops import schema_of
+from openqnn.ir import DType, Encoding, Given, Graph, Node, Port, Value
+from openqnn.ops import Builder, schema_of
 from openqnn.ops.layout import (
     Perm,
     compose,
@@ -30,6 +30,7 @@ from openqnn.passes.colour import put_in_colour
 CHANNEL_FIRST = {3: "NCF", 4: "NCHW", 5: "NCDHW"}  # what source models have, by rank
 CHANNEL_LAST = {"NCF": "NFC", "NCHW": "NHWC", "NCDHW": "NDHWC", "TNF": "NTF"}  # what QNN prefers
 NONTRIVIAL = "NONTRIVIAL"
+CUSTOM = "custom io"  # where an encoding came from
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Borders:
 
     `source_layouts` say what the axes of the source model mean, `layouts` what they shall be in the graph.
     With `channel_last`, images become channel-last where nothing else is said, unless `keep_layout` has them.
+    Those of `stored` are stored integers outside, and real numbers inside.
     """
 
     channel_last: bool = False
@@ -58,6 +60,7 @@ class Borders:
     keep_layout: Names = Names()
     colours: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     dtypes: Mapping[str, DType] = field(default_factory=dict)
+    stored: Mapping[str, tuple[DType, Encoding]] = field(default_factory=dict)
     keep_dtype: Names = Names()
     keep_int64: bool = False
     plain_inputs: frozenset[str] = frozenset()  # no images, whatever they look like
@@ -82,7 +85,7 @@ def arrange_borders(graph: Graph, wanted: Borders) -> None:
 def _check_names(graph: Graph, wanted: Borders) -> None:
     inputs = [v.name for v in graph.inputs]
     known = {*inputs, *(v.name for v in graph.outputs)}
-    both = {*wanted.source_layouts, *wanted.layouts, *wanted.dtypes}
+    both = {*wanted.source_layouts, *wanted.layouts, *wanted.dtypes, *wanted.stored}
     both |= wanted.keep_layout.some | wanted.keep_dtype.some | wanted.named
     images = {*wanted.colours, *wanted.plain_inputs}
     for name in (*sorted(both - known), *sorted(images - {*inputs})):
@@ -217,26 +220,46 @@ def turn_output(graph: Graph, old: Value, source: str, target: str) -> None:
 def type_borders(graph: Graph, wanted: Borders) -> None:
     """Data types of inputs and outputs, with casts to and from those that the graph computes with."""
     for old in list(graph.inputs):
-        dtype = _border_type(graph, old, wanted)
+        dtype, encoding = _border_type(graph, old, wanted)
         if dtype is not old.dtype:
             new, builder = new_input(graph, old, dtype, old.shape)
-            take_over(graph, old, builder.cast(new, old.dtype), f"{new.name}_{old.dtype.label}")
+            new.encoding = encoding
+            inner = (builder.dequantize if encoding else builder.cast)(new, old.dtype)
+            take_over(graph, old, inner, f"{new.name}_{old.dtype.label}")
+            _say_stored(graph, inner, dtype, encoding)
         graph.ports[old.name] = Port(dtype, old.shape)
     for old in list(graph.outputs):
-        name, dtype = old.name, _border_type(graph, old, wanted)
+        name, (dtype, encoding) = old.name, _border_type(graph, old, wanted)
         if dtype is not old.dtype:
-            new_output(graph, old, f"{name}_{old.dtype.label}", lambda b, x=old, to=dtype: b.cast(x, to))
+            inner = f"{name}_{old.dtype.label}"
+            new_output(graph, old, inner, lambda b, x=old, d=dtype, e=encoding: _turned(b, x, d, e))
+            _say_stored(graph, old, dtype, encoding)
         graph.ports[name] = Port(dtype, old.shape)
 
 
-def _border_type(graph: Graph, value: Value, wanted: Borders) -> DType:
+def _say_stored(graph: Graph, inner: Value, dtype: DType, encoding: Encoding | None) -> None:
+    """Where the graph is quantized after all, the tensor inside has the same steps."""
+    if encoding is not None:
+        said = Given(CUSTOM, encoding.bitwidth, encoding=encoding, signed=dtype.signed)
+        graph.given[inner.name] = said.unsigned()
+
+
+def _turned(builder: Builder, x: Value, dtype: DType, encoding: Encoding | None) -> Value:
+    return builder.quantize(x, dtype, encoding) if encoding else builder.cast(x, dtype)
+
+
+def _border_type(graph: Graph, value: Value, wanted: Borders) -> tuple[DType, Encoding | None]:
+    if value.name in wanted.stored:
+        if not value.dtype.is_float:
+            raise UsageError(f"'{value.name}' is {value.dtype.label}: only real numbers have a scale")
+        return wanted.stored[value.name]
     source, asked = graph.ports[value.name].dtype, wanted.dtypes.get(value.name)
     keep = value.name in wanted.keep_dtype
     if asked is None:
         keep = keep or (wanted.keep_int64 and source is DType.INT_64 and value.producer is None)
-        return source if keep else value.dtype
+        return source if keep else value.dtype, None
     if keep and asked is not source:
         raise UsageError(
             f"'{value.name}' is {source.label} in the model: that cannot be kept and become {asked.label}"
         )
-    return asked
+    return asked, None

@@ -22,7 +22,7 @@ from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.formats.raw import read_raw
 from openqnn.ir import Array, Graph, Port
 from openqnn.quant.calibrate import batches
-from openqnn.runtime.arrays import accepted, misfit
+from openqnn.runtime.arrays import accepted, is_coded, misfit
 from openqnn.runtime.feed import named_files
 
 Subject: TypeAlias = Callable[[int], str]  # what the sample of a number is called
@@ -212,6 +212,8 @@ class RawFiles:
     def __init__(self, graph: Graph, given: InputList, native: bool, native_names: frozenset[str]) -> None:
         self._graph, self._list = graph, given
         self._native = {v.name: native or v.name in native_names for v in graph.inputs}
+        coded = (v for v in graph.inputs if is_coded(v, graph.ports[v.name]))
+        self._encodings = {v.name: v.encoding for v in coded if v.encoding is not None}
         names = [v.name for v in graph.inputs]
         lines = [(line.number, named_files(given, line, names, graph.name)) for line in given.lines]
         self._batch = self._elements_per_sample(lines[0][1])
@@ -252,6 +254,8 @@ class RawFiles:
         # the last lines may be fewer than a batch: an image twice tells nothing wrong, one of zeros does
         parts += [parts[-1]] * (self._batch - len(parts))
         whole = (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(port.shape)
+        if name in self._encodings:  # samples are real numbers
+            return self._encodings[name].dequantize(whole) if self._native[name] else whole
         wanted = port.dtype.numpy
         if wanted.kind in "iu" and whole.dtype != wanted:
             limits, subject = np.iinfo(wanted.name), f"{self.subject(turn + 1)}, input '{name}'"
