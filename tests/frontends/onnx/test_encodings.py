@@ -264,6 +264,30 @@ def test_fewer_steps_than_the_bits_have() -> None:
     np.testing.assert_array_equal(stored, np.clip(np.rint(w / np.float32(0.1)), -8, 7).transpose(2, 3, 1, 0))
 
 
+def test_casts_that_torch_writes_between_the_nodes() -> None:
+    """Its converted models cast integers to the type that they have, and fill zero points of biases."""
+    constants = {
+        **STEP, "w": np.arange(-16, 16, dtype=np.int8).reshape(8, 4, 1, 1), "ws": np.full(8, 0.1, "f4"),
+        "wz": np.zeros(8, np.int8), "b": np.arange(8, dtype=np.int32), "bs": np.full(8, 0.005, "f4"),
+        "eight": np.asarray([8]),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("Cast", "q", "same", to=onnx.TensorProto.UINT8),
+        node("DequantizeLinear", "same s z", "d"), node("DequantizeLinear", "w ws wz", "f", axis=0),
+        node("ConstantOfShape", "eight", "zeros"), node("Cast", "zeros", "bz", to=onnx.TensorProto.INT32),
+        node("DequantizeLinear", "b bs bz", "bias", axis=0), node("Conv", "d f bias", "c"), *pair("c", "y"),
+    ]  # fmt: skip
+    graph = taken(nodes, constants)
+    assert set(ops(graph)) <= {"Conv2d", "Transpose"}
+    assert {"x", "w", "b", "y"} <= set(graph.given)
+    assert given(graph, "b").scale == (float(np.float32(0.005)),) * 8
+
+
+def test_a_cast_to_another_type_stays() -> None:
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("Cast", "q", to=onnx.TensorProto.FLOAT)]
+    assert {"Quantize", "Cast"} <= set(ops(taken(nodes, STEP)))
+
+
 def test_fewer_steps_in_kept_nodes_are_a_clip_of_unsigned_integers() -> None:
     constants = {**STEP, "low": np.uint8(0), "high": np.uint8(127)}
     nodes = [

@@ -45,7 +45,12 @@ POSITIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus
 KEEP_SIGN = MOVES_ALL | MOVES_FIRST | {"Add", "AveragePool", "GlobalAveragePool", "Mul", "ReduceMean", "Sum"}
 SIX = 6.0  # the upper end of Relu6
 CLIP = "Clip"  # of integers: a quantizer that uses less than all bits has it between the two nodes
-_READ = QUANTIZED_OPS | MOVES_ALL | MOVES_FIRST | {CLIP}  # an input at least
+CAST = "Cast"  # of integers to the type that they have: torch's exporter writes it between the two
+_READ = QUANTIZED_OPS | MOVES_ALL | MOVES_FIRST | {CLIP, CAST}  # an input at least
+_CODES = {
+    (True, 8): onnx.TensorProto.INT8, (False, 8): onnx.TensorProto.UINT8,
+    (True, 16): onnx.TensorProto.INT16, (False, 16): onnx.TensorProto.UINT16,
+}  # fmt: skip
 
 
 def take_encodings(model: OnnxModel) -> OnnxModel:
@@ -242,7 +247,13 @@ class _Taking:
         return [node.input[0]] if self._is_mover(node) else []
 
     def _is_mover(self, node: onnx.NodeProto) -> bool:
-        return node.op_type in (*MOVES_FIRST, CLIP) and node.domain in ("", "ai.onnx")
+        moves = node.op_type in (*MOVES_FIRST, CLIP) or self._casts_to_the_same(node)
+        return moves and node.domain in ("", "ai.onnx")
+
+    def _casts_to_the_same(self, node: onnx.NodeProto) -> bool:
+        known = self.stored.get(node.input[0]) if node.op_type == CAST and node.input else None
+        code = _CODES.get((known.signed, known.bitwidth), 0) if known is not None else 0
+        return code != 0 and attribute(node, "to", 0) == code
 
     def _results(self, node: onnx.NodeProto) -> int:
         return 1 if node.op_type == "MaxPool" else len(node.output)  # the other one is places
@@ -277,14 +288,19 @@ class _Taking:
             self._quantize(node, self.stored[out])
         elif node.op_type == DEQUANTIZE and self._dequantize(node):
             self._drop(node)
-        elif id(node) in self.movable and node.op_type == CLIP:
-            self.real[out] = self.real[node.input[0]]
-            self.taken.notes.append((self.real[out], "it uses less than all steps: the rest is used now"))
-            self._drop(node)
+        elif id(node) in self.movable and node.op_type in (CLIP, CAST):
+            self._pass_on(node)
         elif id(node) in self.movable:
             self._move(node)
         else:
             self._add(node)
+
+    def _pass_on(self, node: onnx.NodeProto) -> None:
+        """What limits or casts integers goes: real numbers need neither."""
+        real = self.real[node.output[0]] = self.real[node.input[0]]
+        if node.op_type == CLIP:
+            self.taken.notes.append((real, "it uses less than all steps: the rest is used now"))
+        self._drop(node)
 
     def _drop(self, node: onnx.NodeProto) -> None:
         self.taken.nodes[node.op_type] += 1

@@ -143,7 +143,7 @@ def is_quantized_model(nodes: Sequence[onnx.NodeProto]) -> bool:
 def constants_of(
     nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array], read: Reader
 ) -> dict[str, Array]:
-    """What is known by name: weights, and what Constant nodes hold, also behind a Cast or an Identity."""
+    """What is known by name: weights, and what nodes hold or fill, also behind a Cast or an Identity."""
     known = dict(arrays)
     for node in nodes:
         found: Array | None = None
@@ -154,6 +154,8 @@ def constants_of(
             found = given
         elif node.op_type == "Cast" and given is not None and given.size <= _SMALL:
             found = _cast(node, given)
+        elif node.op_type == "ConstantOfShape" and given is not None and np.prod(given) <= _SMALL:
+            found = _filled(node, given, read)
         if found is not None:
             known[node.output[0]] = found
     return known
@@ -170,6 +172,12 @@ def _constant(node: onnx.NodeProto, read: Reader) -> Array | None:
         if held in (("value_float", AttributeProto.FLOAT), ("value_floats", AttributeProto.FLOATS)):
             return np.asarray(helper.get_attribute_value(attribute), np.float32)
     return None
+
+
+def _filled(node: onnx.NodeProto, shape: Array, read: Reader) -> Array | None:
+    """One number all over: torch's zero points of biases."""
+    held = next((read(a.t) for a in node.attribute if a.type == AttributeProto.TENSOR), np.zeros(1, "f4"))
+    return np.full(shape.tolist(), held.reshape(-1)[0], held.dtype) if held.size == 1 else None
 
 
 def _cast(node: onnx.NodeProto, given: Array) -> Array | None:
