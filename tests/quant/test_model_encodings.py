@@ -297,6 +297,30 @@ def test_weights_that_a_pass_changes_are_quantized_anew() -> None:
     assert layer.x(1).dtype.is_fixed and layer.x(1).encoding is not None and layer.out.dtype.is_fixed
 
 
+def test_filters_that_torch_trains_with_the_factor_of_their_batch_norm_keep_their_integers() -> None:
+    rng = np.random.default_rng(3)
+    gamma, var = rng.uniform(0.5, 2, 8).astype("f4"), rng.uniform(0.1, 3, 8).astype("f4")
+    constants = {
+        "s": np.float32(0.05), "z": np.uint8(128), "w": rand(8, 4, 3, 3),
+        "ws": rng.uniform(0.01, 0.02, 8).astype("f4"), "wz": np.zeros(8, np.int8), "gamma": gamma,
+        "beta": rand(8), "mean": rand(8), "var": var,
+        "factor": (gamma / np.sqrt(var + np.float32(1e-5))).reshape(1, 8, 1, 1),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("QuantizeLinear", "w ws wz", "wq", axis=0), node("DequantizeLinear", "wq ws wz", "wd", axis=0),
+        node("Conv", "d wd", "c"), node("Div", "c factor", "t"),
+        node("BatchNormalization", "t gamma beta mean var", "n", epsilon=1e-5),
+        node("QuantizeLinear", "n s z", "nq"), node("DequantizeLinear", "nq s z"),
+    ]  # fmt: skip
+    with warnings.catch_warnings(action="error"):
+        graph = openqnn.convert(typed(model_of(nodes, {"x": rand(1, 4, 6, 6)}, constants, 21)))
+    (layer,) = (n for n in fixed(graph).nodes if n.op == "Conv2d")
+    scales = constants["ws"].reshape(8, 1, 1, 1)
+    wanted = np.clip(np.rint(constants["w"] / scales), -128, 127).transpose(2, 3, 1, 0)
+    np.testing.assert_array_equal(layer.x(1).data, wanted)
+
+
 @needs_htp
 def test_the_encodings_last_through_a_dlc(tmp_path: Path) -> None:
     graph = hot_word()[0]
