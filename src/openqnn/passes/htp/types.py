@@ -25,7 +25,7 @@ _SIXTEEN = (DType.INT_16, DType.UINT_16)
 _SMALL = (DType.INT_8, DType.UINT_8)  # every value is exact in float16
 
 takes("Cast", kinds="FIB")
-takes("Quantize", "Dequantize", "Convert", "NonMaxSuppression", kinds="")
+takes("NonMaxSuppression", kinds="")
 
 
 def is_cast(node: Node) -> bool:

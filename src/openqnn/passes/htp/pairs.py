@@ -1,0 +1,66 @@
+"""Quantize and Dequantize: HTP leaves out such a pair of one encoding, with what it rounds and clips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from openqnn.ir import DType, Encoding, Graph, Node, Value
+from openqnn.ops import Builder, schema_of
+from openqnn.passes.edit import builder_at, supplant
+from openqnn.passes.htp.rules import Instead, rule, takes
+
+FINER = 8  # bits that 16 have more than 8
+
+takes("Quantize", "Dequantize", "Convert", kinds="")
+
+
+@rule("Dequantize")
+def pair_that_stays(node: Node, b: Builder) -> Instead:
+    # HTP computes x for Dequantize(Quantize(x)), also with ops between that change nothing of the integers.
+    # Bytes stay where they are converted to 16 bits in between, in which all their numbers are exact. Half
+    # precision is coarser than 16 bits: of such a pair the limits are what counts.
+    x, encoding = node.x(0), node.x(0).encoding
+    if encoding is None or encoding.axis is not None or not _is_of_pair(x):
+        return None
+    if x.dtype in (DType.UFIXED_8, DType.SFIXED_8):
+        finer = b.convert(x, DType.UFIXED_16, _finer(encoding, x.dtype.signed))
+        return b.dequantize(finer, node.out.dtype)
+    low, high = _limits(encoding, x.dtype.signed)
+    if any(user.params.get("min_value") == low for user in node.out.users):
+        return None
+    return b.clip(b.dequantize(x, node.out.dtype), low, high)
+
+
+def keep_pairs(graph: Graph) -> None:
+    """The rule for a graph that computes in fixed point elsewhere."""
+    for node in [n for n in graph.nodes if n.x(0).dtype.is_fixed and n.out.dtype.is_float]:
+        new = pair_that_stays(node, builder_at(graph, node)) if _is_end(node) else None
+        if isinstance(new, Value):
+            supplant(graph, node.out, new)
+
+
+def _is_end(node: Node) -> bool:
+    return node.op == "Dequantize"
+
+
+def _is_of_pair(x: Value) -> bool:
+    """Whether the integers come from a Quantize, through nothing but what moves or clips them."""
+    node = x.producer
+    while node is not None and node.inputs and node.x(0).encoding == x.encoding:
+        if not (schema_of(node).keeps_values or schema_of(node).clips):
+            return False
+        node = node.x(0).producer
+    return node is not None and node.op == "Quantize" and node.x(0).dtype.is_float
+
+
+def _finer(encoding: Encoding, signed: bool) -> Encoding:
+    """The same real numbers among those of 16 bits."""
+    first = 1 << (encoding.bitwidth - 1) if signed else 0
+    offsets = tuple((offset - first) << FINER for offset in encoding.offset)
+    scales = tuple(scale / (1 << FINER) for scale in encoding.scale)
+    return replace(encoding, scale=scales, offset=offsets, bitwidth=2 * FINER, symmetric=False)
+
+
+def _limits(encoding: Encoding, signed: bool) -> tuple[float, float]:
+    first = encoding.offset[0] - ((1 << (encoding.bitwidth - 1)) if signed else 0)
+    return encoding.scale[0] * first, encoding.scale[0] * (first + (1 << encoding.bitwidth) - 1)
