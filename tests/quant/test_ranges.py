@@ -187,3 +187,12 @@ def test_tensors_together_have_the_ranges_that_they_have_alone(
     together = choose_all(seen, method, bits, symmetric, 99.0)
     assert together == [choose(s, method, bits, symmetric, 99.0) for s in seen]
     assert choose_all([], method, bits, symmetric) == []
+
+
+@pytest.mark.parametrize("bitwidth", [4, 8])
+def test_entropy_of_few_numbers_keeps_most_of_their_range(bitwidth: int) -> None:
+    """A 3x3 filter has 27 numbers: a range with none of them in it lost nothing by the formula."""
+    rows = np.random.default_rng(0).normal(size=(50, 27)).astype(np.float32)
+    highs = choose_rows(rows, Method.ENTROPY, bitwidth, symmetric=True)[1]
+    shares = highs / np.abs(rows).max(axis=1)
+    assert shares.min() > 0.4 and np.median(shares) > 0.9

@@ -283,7 +283,10 @@ def _divergence(
     for bin_, logs, tail in ((first, lowest, tails[0]), (last - 1, highest, tails[1])):
         held = running.counts[np.minimum(np.maximum(bin_, running.start), running.end - 1)]
         told += _xlogx(held + tail) - _xlogx(held) - tail * logs
-    return told / total + np.log(np.maximum(mass[last] - mass[first], TINY) / total)
+    inside = mass[last] - mass[first]
+    lost = told / total + np.log(np.maximum(inside, TINY) / total)
+    # a range with nothing in it has nothing to compare; with little in it ends that held nothing count double
+    return np.where(inside > 0, np.maximum(lost, 0.0), np.inf)
 
 
 class _Levels:
