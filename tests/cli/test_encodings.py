@@ -198,6 +198,25 @@ def test_a_graph_is_written(fixed: Path) -> None:
     assert found["u"].is_float
 
 
+def test_an_output_is_written_though_its_layout_changed() -> None:
+    """A convolution gives NHWC, and the output of the model is that turned: the two share an encoding."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1,2,4,4] x) => (float[1,3,4,4] y) <float[3,2,1,1] w = {1, 2, 3, 4, 5, 6}>
+        { y = Conv(x, w) }"""
+    Path("c.onnx").write_bytes(parser.parse_model(text).SerializeToString())
+    np.save("data.npy", np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 2, 4, 4))
+    assert openqnn("quantize", "c.onnx", "--data", "data.npy", "-o", "q.oqnn", "--no_report").code == 0
+    done = openqnn("encodings", "q.oqnn", "--to", "0.6.1", "-o", "e.json", "--source", "c.onnx")
+    assert done.code == 0 and set(read_encodings("e.json").tensors) == {"x", "w", "y"}
+    again = openqnn("encodings", "c.onnx", "--lint", "e.json")
+    assert again.code == 0 and "0 missing" in again.out
+    argv = ("--float_fallback", "--quantization_overrides", "e.json", "-o", "again.oqnn")
+    assert openqnn("quantize", "c.onnx", *argv).code == 0
+    listed = [openqnn("encodings", name, "--json").out for name in ("q.oqnn", "again.oqnn")]
+    first, second = ([(r["name"], r["scale"], r["offset"]) for r in json.loads(out)] for out in listed)
+    assert first == second
+
+
 def test_a_graph_is_written_for_its_source(fixed: Path, model: Path) -> None:
     """The matrix lies [in, out] there, and only names of the source model are written."""
     argv = ("encodings", fixed, "--to", "2.0.0", "-o", "out.json")

@@ -9,6 +9,7 @@ import numpy as np
 
 from openqnn.formats.encodings import OUTPUT_CHANNEL, Blocks, Kind, TensorEncoding
 from openqnn.ir import DType, Encoding, Graph, Value
+from openqnn.ops import schema_of
 from openqnn.quant.blocks import EXPANDED
 from openqnn.quant.overrides import source_axis, source_layout
 from openqnn.quant.plan import SHARED
@@ -20,11 +21,12 @@ def encodings_of(
     """What has an encoding of its own, and half-precision tensors; of the names in `source` only, if given.
 
     Tensors that share another's encoding are left out, unless they are asked for: whoever reads the file
-    gives it to them again.
+    gives it to them again. Where the other is not in `source`, such as an output before it is transposed, the
+    first that is speaks for it.
     """
     found: list[TensorEncoding] = []
     for value in graph.values():
-        follows = not shared and graph.provenance.get(value.name, "").startswith(SHARED)
+        follows = not shared and _shares(graph, value) and not _speaks(graph, value, source)
         if follows or (source is not None and value.name not in source):
             continue
         kind = Kind.PARAM if value.is_constant else Kind.ACTIVATION
@@ -33,6 +35,20 @@ def encodings_of(
         elif value.dtype is DType.FLOAT_16:
             found.append(TensorEncoding(value.name, 16, kind, is_float=True))
     return found
+
+
+def _shares(graph: Graph, value: Value) -> bool:
+    return graph.provenance.get(value.name, "").startswith(SHARED)
+
+
+def _speaks(graph: Graph, value: Value, source: Collection[str] | None) -> bool:
+    """Whether a tensor has its encoding from one that has no name in the source model."""
+    before = value
+    while source is not None and _shares(graph, before) and before.producer is not None:
+        node, before = before.producer, before.producer.x(0)
+        if not schema_of(node).hands_on(node) or before.encoding != value.encoding or before.name in source:
+            return False
+    return before is not value and before.encoding == value.encoding
 
 
 def _entry(value: Value, said: Encoding, kind: Kind) -> TensorEncoding:
