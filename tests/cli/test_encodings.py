@@ -227,6 +227,14 @@ def test_a_graph_is_written_for_its_source(fixed: Path, model: Path) -> None:
     assert (found["w"].axis, found["m"].axis) == (0, 1)
 
 
+def test_nothing_but_encodings_is_replaced(model: Path) -> None:
+    file = stored()
+    assert_refused(openqnn("encodings", file, "--to", "0.4", "-o", file), "f.encodings is the source itself")
+    other = stored({"name": "mine"}, "package.json")
+    assert_refused(openqnn("encodings", file, "--to", "0.4", "-o", other), "is no encodings file")
+    assert json.loads(other.read_text()) == {"name": "mine"}
+
+
 # --- wrong usage
 
 

@@ -137,3 +137,28 @@ def test_samples_with_nan_are_told_once_and_left_out() -> None:
     done = openqnn(*quantize())
     assert done.code == 0 and "no report: all samples have NaN" in done.err
     assert_refused(openqnn(*quantize("--target_sqnr", 30)), "all of these have NaN")
+
+
+def test_a_report_replaces_nothing_but_reports() -> None:
+    Path("mine.html").write_text("<!doctype html><title>mine</title>")
+    Path("list.txt").write_text("data/0.npy\n")
+    for name, words in (
+        ("mine.html", "mine.html exists and is no report"),
+        ("list.txt", "list.txt exists and is no report"),
+        ("q.oqnn", "--report q.oqnn is the result itself"),
+        (model_path(MODEL), "is the source model itself"),
+    ):
+        assert_refused(openqnn(*quantize("--report", name)), words)
+        assert not Path("q.oqnn").exists()
+    assert "mine" in Path("mine.html").read_text()
+    assert openqnn(*quantize("--report", "mine.html", "--overwrite")).code == 0
+    assert openqnn(*quantize("--report", "mine.html", "--quiet")).code == 0, "it is a report now"
+
+
+def test_dumped_encodings_replace_nothing_but_encodings() -> None:
+    Path("q_encodings.json").write_text('{"mine": 1}')
+    argv = quantize("--dump_encoding_json", "--no_report")
+    assert_refused(openqnn(*argv), "q_encodings.json exists and is no encodings file")
+    assert not Path("q.oqnn").exists()
+    assert openqnn(*argv, "--overwrite").code == 0
+    assert openqnn(*argv).code == 0, "encodings they are now"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from math import isfinite
+from pathlib import Path
 
 from openqnn.analysis.quant_report import GOOD_SQNR, OutputReport, QuantReport, TensorReport
 
@@ -40,8 +42,17 @@ document.querySelectorAll('#all th').forEach((th, i) => th.addEventListener('cli
   body.append(...(up === '1' ? rows : rows.reverse()));
 }));
 """
+TITLE = ": quantization"
 HEAD = ("tensor", "op", "type", "SQNR", "alone", "clipped", "range", "seen", "values", "from")
 NUMBERS = ("SQNR", "cosine", "alone", "clipped", "range", "seen")  # columns of them
+
+
+def is_quant_page(path: Path) -> bool:
+    """Whether a file is such a report."""
+    with suppress(OSError), path.open("rb") as file:
+        start = file.read(4096)
+        return start.startswith(b"<!doctype html>") and f"{TITLE}</title>".encode() in start
+    return False
 
 
 def quant_page(report: QuantReport) -> str:
@@ -49,7 +60,7 @@ def quant_page(report: QuantReport) -> str:
     return "\n".join(
         [
             "<!doctype html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(report.name)}: quantization</title>',
+            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(report.name)}{TITLE}</title>',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<style>{STYLE}</style></head><body>",
             f"<h1>Quantization of {escape(report.name)}</h1>",

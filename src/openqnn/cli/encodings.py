@@ -19,6 +19,7 @@ from openqnn.formats.encodings import (
     TensorEncoding,
     left_out,
     looks_like_encodings,
+    may_replace,
     read_encodings,
     settled,
     write_encodings,
@@ -118,7 +119,9 @@ def _write(
     target = Path(options.output)
     if target.is_dir():
         raise OutputError(f"{target} is a directory")
-    if target.exists() and not looks_like_encodings(target):
+    if target.exists() and Path(path).exists() and target.samefile(path):
+        raise OutputError(f"{target} is the source itself", hint="give another file with -o")
+    if not may_replace(target):
         raise OutputError(f"{target} exists and is no encodings file", hint="give another file with -o")
     if origin is not None:
         entries = [settled(e, origin.parameters, path) for e in entries]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+import zipfile
 from argparse import Namespace
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -222,6 +224,7 @@ def run_quantize(
     asked = _with_data(asked, output)
     target = Path(output.output or f"{source.stem}.quantized.oqnn")
     check(target, source, output.overwrite)
+    _check_beside(asked, output, target, source)
     goal = read_options(arguments, QuantizeTarget)
     found: list[Outcome] = []
     made = quantized(
@@ -229,7 +232,7 @@ def run_quantize(
         algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append,
     )  # fmt: skip
     write(made, target)
-    written = write_encodings(made, target) if asked.encodings.dump_encoding_json else None
+    written = write_encodings(made, target, output.overwrite) if asked.encodings.dump_encoding_json else None
     if not output.quiet:
         print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
         if written is not None:
@@ -254,6 +257,37 @@ def _with_data(asked: Asked, output: QuantizeOutput) -> Asked:
             raise UsageError("--report compares results on data, and --float_fallback takes none")
         check_place(output.report)
     return asked
+
+
+def _check_beside(asked: Asked, output: QuantizeOutput, target: Path, source: Path) -> None:
+    """Before the work is done: what is written beside the result replaces nothing of the user's unasked."""
+    from openqnn.analysis.quant_page import is_quant_page
+
+    if asked.encodings.dump_encoding_json and not output.overwrite:
+        _check_encodings(target)
+    report = Path(output.report)
+    if not output.report:
+        return
+    data = asked.data.input_list
+    for other, what in ((target, "the result"), (source, "the source model"), (data, "the data")):
+        if os.path.abspath(report) == os.path.abspath(other):
+            raise OutputError(f"--report {report} is {what} itself", hint="give another file")
+    if report.exists() and not is_quant_page(report) and not output.overwrite:
+        raise OutputError(f"{report} exists and is no report", hint="--overwrite replaces it")
+
+
+def _check_encodings(target: Path) -> Path:
+    """Where --dump_encoding_json writes; OutputError where that is something else than encodings."""
+    from openqnn.formats.encodings import may_replace
+
+    path = _encodings_beside(target)
+    if not may_replace(path):
+        raise OutputError(f"{path} exists and is no encodings file", hint="give the result another name")
+    return path
+
+
+def _encodings_beside(target: Path) -> Path:
+    return target.with_name(f"{target.stem}_encodings.json")
 
 
 def _reached(mixed: Mixed | None, target: Path, quiet: bool) -> int:
@@ -314,6 +348,10 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         raise UsageError("there is nothing to quantize with", hint="--input_list FILE, or --float_fallback")
     if target.exists() and source.exists() and target.samefile(source):
         raise OutputError(f"{target} is the source itself", hint="give another file with --output_dlc")
+    if target.exists() and not zipfile.is_zipfile(target):
+        raise OutputError(f"{target} exists and is no DLC", hint="give another file with --output_dlc")
+    if asked.encodings.dump_encoding_json:
+        _check_encodings(target)
     if files.use_aimet_quantizer:
         _check_aimet(files, asked)
     opened = open_graph(source)
@@ -389,12 +427,12 @@ def input_types(types: Mapping[str, str]) -> dict[str, Given]:
     return found
 
 
-def write_encodings(graph: Graph, target: Path) -> Path:
+def write_encodings(graph: Graph, target: Path, overwrite: bool = False) -> Path:
     """All encodings as JSON beside the result."""
     from openqnn.formats import encodings
     from openqnn.quant.export import encodings_of
 
-    path = target.with_name(f"{target.stem}_encodings.json")
+    path = _encodings_beside(target) if overwrite else _check_encodings(target)
     encodings.write_encodings(path, encodings_of(graph, shared=True), ENCODINGS_VERSION)
     return path
 

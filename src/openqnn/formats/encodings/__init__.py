@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable
 
+from openqnn.errors import InputError
 from openqnn.formats.encodings import flat, legacy, onnx_like
 from openqnn.formats.encodings.fields import Json, Place, load_json
 from openqnn.formats.encodings.record import (
@@ -22,13 +23,14 @@ from openqnn.formats.files import replacing
 
 __all__ = [
     "OUTPUT_CHANNEL", "VERSIONS", "Axis", "Blocks", "EncodingsFile", "Kind", "Parameter", "TensorEncoding",
-    "left_out", "looks_like_encodings", "read_encodings", "settled", "write_encodings",
+    "left_out", "looks_like_encodings", "may_replace", "read_encodings", "settled", "write_encodings",
 ]  # fmt: skip
 
 VERSIONS = ("0.4", "0.6.1", "1.0.0", "2.0.0", "2.1.0")
 _LEGACY = ("0.4", "0.4.0", "0.5.0", "0.6.0", "0.6.1")
 _WITHOUT_FLOATS = "0.4"
 _PRODUCER = "openqnn"
+_SECTIONS = {"activation_encodings", "param_encodings", "encodings"}
 
 
 def read_encodings(path: str | os.PathLike[str]) -> EncodingsFile:
@@ -56,6 +58,16 @@ def looks_like_encodings(path: str | os.PathLike[str]) -> bool:
         with open(path, "rb") as file:
             return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
     except OSError:
+        return False
+
+
+def may_replace(path: str | os.PathLike[str]) -> bool:
+    """Whether nothing is there, or an encodings file: JSON of another kind is somebody's own."""
+    if not os.path.lexists(path):
+        return True
+    try:
+        return not _SECTIONS.isdisjoint(load_json(path))
+    except InputError:
         return False
 
 
