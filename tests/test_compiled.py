@@ -13,6 +13,8 @@ import pytest
 import openqnn
 from openqnn.compiler import Source, compile_source, resolved
 from openqnn.errors import BackendError, ModelError, UnsupportedError, UsageError
+from openqnn.ir import DType
+from openqnn.ops import Builder
 from openqnn.qnn import abi
 from openqnn.qnn.child import can_fork
 from openqnn.qnn.net import Net, NetScalar, qnn_name
@@ -159,3 +161,29 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "bad.bin").write_bytes(b"\0" * 100)
     with pytest.raises(ModelError, match="context binary"):
         openqnn.Session(tmp_path / "bad.bin", backend="libQnnCpu.so")
+
+
+def _with_idle_input() -> openqnn.Graph:
+    graph = openqnn.Graph("idle")
+    builder = Builder(graph)
+    x = graph.add_input("x", DType.FLOAT_32, (2, 3))
+    graph.add_input("length", DType.INT_32, (1,))
+    graph.add_output(builder("Relu", x, name="y"))
+    return graph
+
+
+@pytest.mark.parametrize(
+    "backend", [pytest.param("libQnnCpu.so", marks=needs_cpu), pytest.param("htp", marks=needs_htp)]
+)
+def test_an_input_that_no_node_reads_is_taken_and_left_out_of_files(backend: str, tmp_path: Path) -> None:
+    """libQnnIr crashes on one, libQnnCpu and libQnnHtp refuse to be given it."""
+    graph = _with_idle_input()
+    arrays = {"x": np.full((2, 3), -1, np.float32), "length": np.ones(1, np.int32)}
+    with openqnn.Session(graph, backend=backend) as session:
+        assert not session.run(arrays)["y"].any()
+    graph.save(tmp_path / "idle.dlc")
+    openqnn.compile(graph, backend).save(tmp_path / "idle.bin")
+    for name in ("idle.dlc", "idle.bin"):
+        with openqnn.Session(tmp_path / name, backend=backend) as session:
+            assert session.input_names == ["x"]
+            assert not session.run({"x": arrays["x"]})["y"].any()

@@ -31,7 +31,7 @@ from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.memory import keep_freed
 from openqnn.qnn.model_library import read_model_library
-from openqnn.qnn.net import Array, Net
+from openqnn.qnn.net import Array, Net, without_idle
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
 from openqnn.qnn.remote import CompiledNet, describe_context, run_context
@@ -192,12 +192,12 @@ def _stamp(path: str) -> tuple[object, ...]:
 
 def _suited(net: Net, library: str) -> Suited:
     """Applications go by the types of inputs and outputs that a file has, so these stay where they can."""
+    made = without_idle(net)
     known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
     graph = _graph_of(net) if known else None
-    if graph is None or (made := _suit(graph, library, of_file=True)) is graph:
-        return Suited(net)
-    records = lower(made)
-    return Suited(records, tuple(border_changes(net, records)))
+    if graph is not None and (suited := _suit(graph, library, of_file=True)) is not graph:
+        made = lower(suited)
+    return Suited(made, tuple(border_changes(net, made)))
 
 
 def _graph_of(net: Net) -> Graph | None:
@@ -430,14 +430,15 @@ class GraphExecutable:
     def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
         path = find_library(library)
         check_computes(str(path))
-        self._graph = _suit(graph, path.name)
-        self._net = lower(self._graph)
+        self._graph, self._names = _suit(graph, path.name), dict[str, str]()
+        self._net = lower(self._graph, self._names)
         device = None if soc is None else DeviceOptions(find_soc(soc).model)
         self._compiled = CompiledNet(self._net, path, device=device, timeout=timeout)
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         given: dict[str, Array] = {}
-        for value, name in zip(self._graph.inputs, self._net.inputs, strict=True):
+        read = (v for v in self._graph.inputs if v.name in self._names)
+        for value, name in zip(read, self._net.inputs, strict=True):
             array = arrays[value.name].reshape(self._net.tensors[name].dims)
             given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array, native=True)
         results = self._compiled.run(given)

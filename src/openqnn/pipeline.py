@@ -65,6 +65,7 @@ def convert(
     DynamicShapeError when a dimension is left open.
     """
     from openqnn.passes import run_passes
+    from openqnn.passes.border import warn_of_idle_inputs
     from openqnn.passes.given import settle_given, spread_given
     from openqnn.passes.io import arrange_borders, type_borders
     from openqnn.passes.precision import set_float_width
@@ -92,6 +93,7 @@ def convert(
     if borders is not None:
         type_borders(graph, borders)
     _check_sizes(graph)
+    warn_of_idle_inputs(graph)
     return graph
 
 

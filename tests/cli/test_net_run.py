@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from openqnn.emit.model_source import write_model_source
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from openqnn.passes.io import Borders
+from openqnn.qnn import abi
+from openqnn.qnn.net import NetTensor, TensorKind
 from tests.cli.running import Prepared, assert_done, prepare
 from tests.cli.tool import assert_refused, environment, tool
 from tests.models.fetch import model_path
@@ -71,6 +74,21 @@ def test_a_model_library_gives_the_same_bits(mnist: Prepared, backend: str) -> N
     assert mnist.results("lib_out") == mnist.results("dlc")
     refused = mnist.run("--model", library, "--model_prefix", "Other", to="none", backend=backend)
     assert_refused(refused, "Other_composeGraphs")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_library_with_an_input_that_no_node_reads(mnist: Prepared, backend: str) -> None:
+    """From another converter: ours leaves it out. Libraries forget it, and refuse to be given it."""
+    net = lower(mnist.graph)
+    idle = NetTensor("length", TensorKind.APP_WRITE, abi.INT_32, (1,))
+    net = replace(net, tensors=net.tensors | {"length": idle}, inputs=(*net.inputs, "length"))
+    write_model_source([net], mnist.folder / "model.cpp")
+    files = ("-c", mnist.folder / "model.cpp", "-b", mnist.folder / "model.bin", "-o", mnist.folder / "lib")
+    assert_done(tool("qnn-model-lib-generator", *files, "-t", "x86_64-linux-clang"))
+    library = next((mnist.folder / "lib").rglob("*.so"))
+    result = mnist.run("--model", library, backend=backend)
+    assert_done(result)
+    assert "input 'length': no node reads it, and libraries leave it out" in result.err
 
 
 def test_the_record_of_a_finished_run(mnist: Prepared) -> None:

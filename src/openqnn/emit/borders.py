@@ -1,4 +1,4 @@
-"""How inputs and outputs of a graph for HTP differ from those of the file that it came from."""
+"""How inputs and outputs of a graph for a library differ from those of the file that it came from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def border_changes(net: Net, made: Net) -> Iterator[str]:
             old, new = net.tensors[name], made.tensors.get(name)
             what = f"graph '{net.name}', {kind} '{name}'"
             if new is None:
-                yield f"{what}: no node reads it, and HTP leaves it out"
+                yield f"{what}: no node reads it, and libraries leave it out"
             elif (old.dtype, old.dims) != (new.dtype, new.dims):
                 yield f"{what}: {_form(old)} in the file, {_form(new)} for HTP"
 

@@ -1,6 +1,7 @@
 """The one lowering from a graph to plain QNN records; QNN's own conventions live here and nowhere else.
 
-Names are made QNN's; rank 0 becomes [1]; a graph output that no node produces gets a Reshape of its own.
+Names are made QNN's; rank 0 becomes [1]; a graph output that no node produces gets a Reshape of its own, and
+inputs that no node reads are left out, see `openqnn.qnn.net.without_idle`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _Names:
 def lower(graph: Graph, names: dict[str, str] | None = None) -> Net:
     """Plain records of the whole graph. Inputs and outputs keep the graph's order.
 
-    `names` is told which record each value of the graph became.
+    `names` is told which record each value of the graph became, if any.
     """
     tensor_names, node_names = _Names(), _Names()
     produced = {v for n in graph.nodes for v in n.outputs}
@@ -60,7 +61,7 @@ def lower(graph: Graph, names: dict[str, str] | None = None) -> Net:
                 names[value.name] = name
         return name
 
-    inputs = tuple(tensor(v) for v in graph.inputs)
+    inputs = tuple(tensor(v) for v in graph.inputs if v.users or graph.is_output(v))
     nodes = [
         NetNode(
             node_names.of(node), node.package, node.op,

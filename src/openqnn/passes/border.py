@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
+from openqnn.errors import OpenQnnWarning
 from openqnn.ir import DType, Graph, Port, Shape, Value
 from openqnn.ops import Builder
 
@@ -17,6 +19,14 @@ def new_input(graph: Graph, old: Value, dtype: DType, shape: Shape) -> tuple[Val
     builder = Builder(graph, f"input {name}", before=next(iter(graph.nodes), None))
     builder.stem = f"{name}_border"
     return new, builder
+
+
+def warn_of_idle_inputs(graph: Graph) -> None:
+    """The graph keeps them, for arrays that the model is given; what is made of it for a device does not."""
+    idle = ", ".join(f"'{v.name}'" for v in graph.inputs if not v.users and not graph.is_output(v))
+    if idle:
+        message = f"no node reads {idle}: QNN's files and libraries leave such inputs out"
+        warnings.warn(message, OpenQnnWarning, stacklevel=3)
 
 
 def take_over(graph: Graph, old: Value, new: Value, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -134,6 +134,19 @@ class Net:
             for _, value in node.params:
                 if isinstance(value, NetTensor):
                     yield value
+
+
+def without_idle(net: Net) -> Net:
+    """The graph without inputs that no node reads.
+
+    libQnnHtp and libQnnCpu forget them and refuse to be given them, and libQnnIr crashes.
+    """
+    read = {*net.outputs, *(name for node in net.nodes for name in node.inputs)}
+    idle = [name for name in net.inputs if name not in read]
+    if not idle:
+        return net
+    tensors = {name: tensor for name, tensor in net.tensors.items() if name not in idle}
+    return replace(net, tensors=tensors, inputs=tuple(name for name in net.inputs if name in read))
 
 
 def qnn_name(name: str) -> str:
