@@ -108,6 +108,21 @@ def test_a_second_run_replaces_the_first(mnist: Prepared) -> None:
     assert names == ["Result_0", "execution_metadata.yaml", "notes.txt"]
 
 
+def test_what_else_is_in_a_folder_named_as_a_graph_stays(mnist: Prepared) -> None:
+    """Several graphs have folders of their own, beside whatever there is."""
+    other = Graph("other")
+    other.add_output(Builder(other)("Relu", other.add_input("x", DType.FLOAT_32, (1, 784)), name="y"))
+    other.save(mnist.folder / "other.dlc")
+    (mnist.folder / "other.txt").write_text("Input3.raw\n")
+    kept = mnist.folder / "out" / "other" / "notes.txt"
+    (kept.parent / "Result_7").mkdir(parents=True)
+    kept.write_text("mine")
+    files, lists = f"{mnist.dlc},{mnist.folder / 'other.dlc'}", f"{mnist.list},{mnist.folder / 'other.txt'}"
+    assert_done(mnist.run("--dlc_path", files, lists=lists))
+    assert sorted(path.name for path in kept.parent.iterdir()) == ["Result_0", "notes.txt"]
+    assert kept.read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -140,14 +140,20 @@ def _move(partial: Path, target: Path) -> None:
     if not target.exists():
         partial.rename(target)
         return
+    (target / execution_metadata.FILE).unlink(missing_ok=True)
+    _merge(partial, target)
+
+
+def _merge(partial: Path, target: Path) -> None:
+    """Results take the place of results. A folder named as a graph may hold other things, which stay."""
     record = execution_metadata.FILE
-    (target / record).unlink(missing_ok=True)
     _remove_results(target)
     for item in sorted(partial.iterdir(), key=lambda path: path.name == record):
         old = target / item.name
-        if old.is_dir() and not old.is_symlink():
-            shutil.rmtree(old)
-        item.replace(old)
+        if item.is_dir() and old.is_dir():
+            _merge(item, old)
+        else:
+            item.replace(old)
 
 
 def _remove_results(target: Path) -> None:
