@@ -252,3 +252,33 @@ def test_native_files_of_stored_inputs_calibrate_the_same() -> None:
         assert done.code == 0, done.err
         found.append([v.encoding for v in package.load("q.dlc").values()])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("flags", [[], ["--input_list", "inputs.txt"]])
+@pytest.mark.parametrize(
+    ("name", "entry", "words"),
+    [
+        ("image", {"Datatype": "uint8", "QuantParam": STORED}, "'image' is uint8: only real numbers have"),
+        ("best", {"Datatype": "int8", "QuantParam": STORED}, "only real numbers have a scale"),
+        (
+            "z",
+            {"Datatype": "uint8", "QuantParam": {"Scale": 1, "Offset": 256}},
+            "-256 is beyond 255",
+        ),
+        (
+            "z",
+            {"Datatype": "int8", "QuantParam": {"Scale": 1, "Offset": 128}},
+            "-128 is beyond 127",
+        ),
+    ],
+)
+def test_stored_integers_that_cannot_be(name: str, entry: Any, words: str, flags: list[str]) -> None:
+    listed()
+    done = tool("qnn-onnx-converter", "-i", "m.onnx", "-o", "out.cpp", *custom(**{name: entry}), *flags)
+    assert_refused(done, words, code=2)
+    assert not list(Path().glob("out*"))
+
+
+def test_integers_of_the_model_need_no_scale() -> None:
+    graph, said = converted(*custom(image={"Datatype": "uint8"}))
+    assert types(graph)["image"] == "uint8" and not said

@@ -116,7 +116,7 @@ def test_custom_layouts(convert: Converter) -> None:
         ([{"IOName": "z"}], "no input or output 'z'", 2),
         ([{"IOName": ["x"]}], "entry 1: IOName is one name, not ['x']", 1),
         ([{"IOName": "x", "Layout": {"Model": "NCHW", "Custom": "NTF"}}], "layout NTF has 3 axes", 2),
-        ([{"IOName": "x", "Datatype": "uint8"}], "give QuantParam with Scale and Offset", 2),
+        ([{"IOName": "x", "Datatype": "uint8"}], "give its scale and offset, QuantParam", 2),
         (
             [{"IOName": "x", "QuantParam": {"Scale": 0.1, "Offset": 2}}],
             "'x' has a scale, and stays a float",
@@ -138,8 +138,11 @@ def test_custom_files_that_cannot_be(convert: Converter, content: object, words:
 def test_custom_files_and_flags_that_contradict(convert: Converter) -> None:
     io = written(convert, [{"IOName": "x", "Layout": {"Model": "NCHW"}, "Datatype": "float16"}])
     assert_refused(refuse(convert, "--custom_io", io, "-l", "x", "NCHW"), "both given for 'x'", code=2)
-    result = refuse(convert, "--custom_io", io, "--input_dtype", "x", "float32")
-    assert_refused(result, "contradict each other about 'x'", code=2)
+    for kind in ("float16", "uint8"):
+        params = {"Scale": 0.1, "Offset": 2} if kind == "uint8" else {}
+        io = written(convert, [{"IOName": "x", "Datatype": kind, "QuantParam": params}])
+        result = refuse(convert, "--custom_io", io, "--input_dtype", "x", "float32")
+        assert_refused(result, "contradict each other about 'x'", code=2)
     assert_refused(refuse(convert, "--custom_io", convert.folder / "none.yaml"), "cannot be read")
 
 

@@ -136,7 +136,7 @@ def test_io_config_that_cannot_be(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "io.yaml"
     for section, entry, words in (
         ("Output", {"Name": "z"}, "no input or output 'z'"),
-        ("Input", {"Name": "x", "Desired Model Parameters": {"DataType": "uint8"}}, "give QuantParams with"),
+        ("Input", {"Name": "x", "Desired Model Parameters": {"DataType": "uint8"}}, "give its scale and"),
     ):
         file.write_text(yaml.safe_dump({f"{section} Tensor Configuration": [entry]}))
         flags = ("-d", "x", "1,3,6,6", "--io_config", file, "-o", tmp_path / "m.dlc")

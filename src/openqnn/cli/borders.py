@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from openqnn.errors import UsageError
 from openqnn.formats.custom_io import IoEntry
-from openqnn.ir import DType, Encoding, Given, dtype_of
+from openqnn.ir import DType, Encoding, Given, Graph, dtype_of
 from openqnn.options.converter import ConverterIo
 from openqnn.options.qairt import QairtSource
 from openqnn.options.rows import COLOURS, MODEL_COLOUR
-from openqnn.passes.io import Borders, Names
+from openqnn.passes.io import CUSTOM, Borders, Names
 
 STORED, STORED_WIDTH = {"uint8": DType.UFIXED_8, "int8": DType.SFIXED_8}, 8
 STAYS_FLOAT = "without --input_list the graph stays in floating point"
@@ -23,10 +23,10 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
     """
     if not fixed:
         _refuse_images(io.input_type)
-    custom = _dtypes(entries)
+    custom, stored = _dtypes(entries), _stored(entries, fixed)
     said = {name: _dtype(text) for name, text in io.input_dtype}
-    for name in sorted(said.keys() & custom.keys()):
-        if said[name] is not custom[name]:
+    for name in sorted(said.keys() & {*custom, *stored}):
+        if said[name] is not custom.get(name):
             raise UsageError(f"--input_dtype and --custom_io contradict each other about '{name}'")
     layouts = dict(io.input_layout)
     for entry in entries:
@@ -42,7 +42,8 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
         keep_layout=keep_layout,
         colours=colours,
         dtypes=said | custom,
-        stored={} if fixed else _stored(entries, "QuantParam"),
+        stored=stored,
+        fixed=fixed,
         keep_dtype=keep_dtype,
         keep_int64=io.keep_int64_inputs,
         plain_inputs=plain,
@@ -60,7 +61,7 @@ def qairt_borders(source: QairtSource, entries: Sequence[IoEntry]) -> Borders:
         layouts={e.name: e.layout for e in entries if e.layout},
         colours={n: c for n, c in from_file.items() if n not in plain} | colours,
         dtypes=_dtypes(entries) | {name: _dtype(text) for name, text in source.input_dtype},
-        stored=_stored(entries, "QuantParams"),
+        stored=_stored(entries, fixed=False),
         plain_inputs=plain,
         named=frozenset(e.name for e in entries),
     )
@@ -74,33 +75,38 @@ def _dtypes(entries: Iterable[IoEntry]) -> dict[str, DType]:
     return {e.name: _dtype(e.dtype) for e in entries if e.dtype and e.dtype not in STORED}
 
 
-def _stored(entries: Iterable[IoEntry], field: str) -> dict[str, tuple[DType, Encoding]]:
-    """Integers outside of a graph in floating point, which only a scale gives a meaning."""
-    found: dict[str, tuple[DType, Encoding]] = {}
+def _stored(entries: Iterable[IoEntry], fixed: bool) -> dict[str, tuple[DType, Encoding | None]]:
     for entry in entries:
-        integers = entry.dtype in STORED
-        if integers and entry.scale is None:
-            hint = f"give {field} with Scale and Offset"
-            raise UsageError(f"'{entry.name}' shall be {entry.dtype}, and the graph is in floats", hint=hint)
-        if entry.scale is not None and not integers:
+        if entry.scale is not None and entry.dtype not in STORED and not fixed:
             hint = f"Datatype {' or '.join(STORED)}"
             raise UsageError(f"'{entry.name}' has a scale, and stays {entry.dtype or 'a float'}", hint=hint)
-        if entry.scale is not None:
-            found[entry.name] = STORED[entry.dtype], Encoding.per_tensor(entry.scale, entry.offset)
-    return found
+    return {e.name: (STORED[e.dtype], _encoding(e, STORED_WIDTH)) for e in entries if e.dtype in STORED}
 
 
-def custom_encodings(entries: Iterable[IoEntry], act_bw: int) -> dict[str, Given]:
+def _encoding(entry: IoEntry, width: int) -> Encoding | None:
+    """What an entry says of stored integers, among which zero must be."""
+    if entry.scale is None:
+        return None
+    most = (1 << (width - (entry.dtype == "int8"))) - 1
+    if -entry.offset > most:
+        raise UsageError(
+            f"'{entry.name}': an offset of {entry.offset} is beyond {most}, the last of {width} bits"
+        )
+    return Encoding.per_tensor(entry.scale, entry.offset, width)
+
+
+def custom_encodings(entries: Iterable[IoEntry], graph: Graph, act_bw: int) -> dict[str, Given]:
     """What a --custom_io file says of stored inputs and outputs: their width, and perhaps their encoding.
 
     All are unsigned inside: HTP takes signed tensors only where all that meet are signed.
     """
+    real = {v.name for v in (*graph.inputs, *graph.outputs) if v.dtype.is_float}
     found: dict[str, Given] = {}
     for e in entries:
-        if e.scale is not None or e.dtype in STORED:
+        if e.name in real and (e.scale is not None or e.dtype in STORED):
             width = STORED_WIDTH if e.dtype in STORED else act_bw
-            known = None if e.scale is None else Encoding.per_tensor(e.scale, e.offset, width)
-            found[e.name] = Given("custom io", width, encoding=known, signed=e.dtype == "int8").unsigned()
+            said = Given(CUSTOM, width, encoding=_encoding(e, width), signed=e.dtype == "int8")
+            found[e.name] = said.unsigned()
     return found
 
 

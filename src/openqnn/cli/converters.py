@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.borders import STORED, custom_encodings, legacy_borders, qairt_borders
+from openqnn.cli.borders import custom_encodings, legacy_borders, qairt_borders
 from openqnn.cli.quantizing import (
     LIKE_QNN,
     input_types,
@@ -27,7 +27,6 @@ from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSour
 from openqnn.options.quantizer import KeptNodes, QairtQuantizer
 
 if TYPE_CHECKING:
-    from openqnn.formats.custom_io import IoEntry
     from openqnn.ir import Graph
     from openqnn.passes.io import Borders
 
@@ -86,9 +85,9 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
         told = quantized(
             graph, asked, LIKE_QNN, float_bw=output.float_bw, float_bias_bw=output.float_bias_bw,
             extra=input_types(dict(io.input_type))
-            | custom_encodings(entries, asked.choices.act_bw or LIKE_QNN.act_bw),
+            | custom_encodings(entries, graph, asked.choices.act_bw or LIKE_QNN.act_bw),
         )  # fmt: skip
-        graph = _with_asked_types(told, graph, borders, entries)
+        graph = _with_asked_types(told, graph, borders)
     elif not asked.encodings.ignore_encodings:
         _say_unused_encodings(graph)
     _write_source(graph, target, output, packages.package_name, copyright_text, command)
@@ -110,14 +109,14 @@ def _say_unused_encodings(graph: Graph) -> None:
         )
 
 
-def _with_asked_types(fixed: Graph, real: Graph, borders: Borders, entries: Sequence[IoEntry]) -> Graph:
+def _with_asked_types(fixed: Graph, real: Graph, borders: Borders) -> Graph:
     """Inputs and outputs in the types that were asked for: the quantizer stores them as it stores tensors."""
     from openqnn.ir.clone import clone_graph
     from openqnn.passes.htp.border import keep_types
 
     types = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
     asked = {n: t for n, t in types.items() if n in borders.dtypes or n in borders.keep_dtype}
-    asked |= {e.name: STORED[e.dtype] for e in entries if e.dtype in STORED}
+    asked |= {n: stored for n, (stored, _) in borders.stored.items() if types[n].is_float}
     made = clone_graph(fixed)  # encodings are told of the one before
     keep_types(made, asked)
     found = {v.name: v.dtype for v in (*made.inputs, *made.outputs)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from openqnn.errors import UsageError
-from openqnn.ir import DType, Encoding, Given, Graph, Node, Port, Value
+from openqnn.ir import DType, Encoding, Given, Graph, Node, Port, Value, dtype_of
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.layout import (
     Perm,
@@ -51,7 +51,8 @@ class Borders:
 
     `source_layouts` say what the axes of the source model mean, `layouts` what they shall be in the graph.
     With `channel_last`, images become channel-last where nothing else is said, unless `keep_layout` has them.
-    Those of `stored` are stored integers outside, and real numbers inside.
+    Those of `stored` are stored integers outside and real numbers inside, by an encoding that only a graph
+    that is quantized next, and so `fixed`, finds by itself.
     """
 
     channel_last: bool = False
@@ -60,7 +61,8 @@ class Borders:
     keep_layout: Names = Names()
     colours: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     dtypes: Mapping[str, DType] = field(default_factory=dict)
-    stored: Mapping[str, tuple[DType, Encoding]] = field(default_factory=dict)
+    stored: Mapping[str, tuple[DType, Encoding | None]] = field(default_factory=dict)
+    fixed: bool = False
     keep_dtype: Names = Names()
     keep_int64: bool = False
     plain_inputs: frozenset[str] = frozenset()  # no images, whatever they look like
@@ -250,9 +252,7 @@ def _turned(builder: Builder, x: Value, dtype: DType, encoding: Encoding | None)
 
 def _border_type(graph: Graph, value: Value, wanted: Borders) -> tuple[DType, Encoding | None]:
     if value.name in wanted.stored:
-        if not value.dtype.is_float:
-            raise UsageError(f"'{value.name}' is {value.dtype.label}: only real numbers have a scale")
-        return wanted.stored[value.name]
+        return _stored_type(value, *wanted.stored[value.name], wanted.fixed)
     source, asked = graph.ports[value.name].dtype, wanted.dtypes.get(value.name)
     keep = value.name in wanted.keep_dtype
     if asked is None:
@@ -263,3 +263,18 @@ def _border_type(graph: Graph, value: Value, wanted: Borders) -> tuple[DType, En
             f"'{value.name}' is {source.label} in the model: that cannot be kept and become {asked.label}"
         )
     return asked, None
+
+
+def _stored_type(
+    value: Value, dtype: DType, encoding: Encoding | None, fixed: bool
+) -> tuple[DType, Encoding | None]:
+    if not value.dtype.is_float:
+        if encoding is not None:
+            raise UsageError(f"'{value.name}' is {value.dtype.label}: only real numbers have a scale")
+        return dtype_of(dtype.numpy), None
+    if fixed:  # the quantizer stores it
+        return value.dtype, None
+    if encoding is None:
+        hint = "give its scale and offset, QuantParam"
+        raise UsageError(f"'{value.name}' shall be {dtype.numpy}, and the graph is in floats", hint=hint)
+    return dtype, encoding
