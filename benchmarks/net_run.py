@@ -9,13 +9,14 @@ import numpy as np
 
 import openqnn
 from benchmarks.report import Section, Verdict
-from openqnn.compiler import Profiling, Source, Target, Wanted, is_htp, net_of, resolved, run_job
+from openqnn.compiler import Profiling, Source, Target, is_htp, net_of, resolved, run_job
 from openqnn.formats.input_list import read_input_list
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings
 from openqnn.runtime.results import unfinished
+from openqnn.runtime.wanted import Wanted
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 

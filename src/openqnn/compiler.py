@@ -18,7 +18,7 @@ from openqnn.emit import lower
 from openqnn.emit.borders import Suited, border_changes
 from openqnn.emit.epcontext import write_epcontext
 from openqnn.emit.read import graph_of, value_of
-from openqnn.errors import InputError, ModelError, OpenQnnError, UsageError
+from openqnn.errors import ModelError, OpenQnnError, UsageError
 from openqnn.formats.files import Parked, replacing_path
 from openqnn.ir import Graph, Port, dtype_of
 from openqnn.qnn import abi
@@ -48,12 +48,11 @@ from openqnn.runtime.vendor import (
     Target,
     VendorModel,
     check_soc,
-    every_tensor,
     open_backend,
     read_binary,
     system_beside,
-    with_outputs,
 )
+from openqnn.runtime.wanted import Wanted, tell_compiled_in, with_wanted
 
 HTP_LIBRARY, IR_LIBRARY, SAVER_LIBRARY = "libQnnHtp", "libQnnIr", "libQnnSaver"
 
@@ -67,18 +66,6 @@ class Source:
     files: tuple[str, ...] = ()
     binary: str = ""
     prefix: str = "QnnModel"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Tensors to give out besides the outputs: by graph ("" for any), or all of them.
-
-    `perhaps` are names from input lists, which not every graph needs to have.
-    """
-
-    tensors: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
-    everything: bool = False
-    perhaps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +195,6 @@ def _graph_of(net: Net) -> Graph | None:
         return None
 
 
-def _with_wanted(nets: Sequence[Net], wanted: Wanted) -> list[Net]:
-    names = [net.name for net in nets]
-    for graph in wanted.tensors:
-        if graph and graph not in names:
-            raise InputError(f"there is no graph '{graph}'", hint=f"the graphs: {', '.join(names)}")
-    made: list[Net] = []
-    for net in nets:
-        extra = [*wanted.tensors.get(net.name, ()), *wanted.tensors.get("", ())]
-        extra += [name for name in wanted.perhaps if name in net.tensors and name not in net.inputs]
-        if wanted.everything:
-            extra += every_tensor(net)
-        made.append(with_outputs(net, extra))
-    return made
-
-
 def run_job(
     source: Source,
     target: Target,
@@ -234,11 +206,13 @@ def run_job(
     reporter: Reporter,
 ) -> list[GraphRun]:
     """Run a source on files, with results in a folder."""
-    nets = [] if source.binary else _with_wanted(nets_of(source, target.library, reporter), wanted)
+    nets = [] if source.binary else with_wanted(nets_of(source, target.library, reporter), wanted, reporter)
     with VendorModel(
         target, nets, source.binary, meter=profiling.meter(), progress=reporter.step, mapped=mapped
     ) as model:
-        if not source.binary:
+        if source.binary:
+            tell_compiled_in([t.name for g in model.graphs.values() for t in g.outputs], wanted, reporter)
+        else:
             _check_settings(model, target)
         reporter.opened()
         return run_graphs(model, settings, Path(folder), reporter)
@@ -286,7 +260,7 @@ def compile_job(
 
 
 def _drafts(source: Source, target: Target, wanted: Wanted, reporter: Reporter) -> list[Draft]:
-    return [Draft(net) for net in _with_wanted(nets_of(source, target.library, reporter), wanted)]
+    return [Draft(net) for net in with_wanted(nets_of(source, target.library, reporter), wanted, reporter)]
 
 
 def _fill(drafting: Future[list[Draft]]) -> None:

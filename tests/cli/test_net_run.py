@@ -230,9 +230,24 @@ def test_every_layer_and_chosen_tensors(mnist: Prepared) -> None:
     assert mnist.results("some") == {f"{chosen}.raw": layers[f"{chosen}.raw"], **plain}
     result = mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", "nowhere:x", to="none")
     assert_refused(result, "there is no graph 'nowhere'")
-    result = mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", "zzz", to="none")
-    assert_refused(result, "computes no tensor 'zzz'")
+    result = mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", f"{chosen}x", to="none")
+    assert_refused(result, f"computes no tensor '{chosen}x'", f"it computes {chosen}")
+    result = mnist.run("--dlc_path", mnist.dlc, "--set_output_tensors", ";", to="none")
+    assert "it names no tensor" in result.err
     assert not (mnist.folder / "none").exists()
+
+
+def test_an_input_list_names_layers_and_tensors(mnist: Prepared) -> None:
+    layer = next(node for node in lower(mnist.graph).nodes if node.name not in node.outputs)
+    mnist.list.write_text(f"#{layer.name} nothing\nInput3.raw\n")
+    result = mnist.run("--dlc_path", mnist.dlc)
+    assert_done(result)
+    assert f"{layer.outputs[0]}.raw" in mnist.results()
+    assert "an input list asks for 'nothing', and no graph has a tensor or layer of that name" in result.err
+    binary = compiled(mnist, "cpu", "--dlc_path", mnist.dlc)
+    result = mnist.run("--retrieve_context", binary, to="binary")
+    assert_done(result)
+    assert f"asks for '{layer.name}', and outputs are compiled into a context binary" in result.err
 
 
 @needs_htp

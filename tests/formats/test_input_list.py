@@ -17,6 +17,7 @@ from openqnn.formats.input_list import read_input_list
         ("#layer\n", ("layer",)),
         ("#layer\n%a b\n", ("layer", "a", "b")),
         ("#layer\n# a remark\n", ("layer",)),
+        ("# a remark\n#layer\n", ("layer",)),
     ],
 )
 def test_tensors_that_are_wanted(tmp_path: Path, head: str, outputs: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import Compiled, Source, Wanted, check_binary_name, compile_source, info_job
+from openqnn.compiler import Compiled, Source, check_binary_name, compile_source, info_job
 from openqnn.errors import OutputError, UsageError
 from openqnn.formats.files import check_place, replacing
 from openqnn.options.context_tools import (
@@ -36,6 +36,7 @@ from openqnn.qnn.model_library import PREFIX
 from openqnn.qnn.system import ContextInfo
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.vendor import read_binary
+from openqnn.runtime.wanted import Wanted
 
 SYSTEM = "libQnnSystem.so"
 

@@ -19,7 +19,7 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import SAVER_LIBRARY, Source, Wanted, check_computes, for_child, run_job
+from openqnn.compiler import SAVER_LIBRARY, Source, check_computes, for_child, run_job
 from openqnn.errors import UsageError
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.options.field import read_options
@@ -36,6 +36,7 @@ from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings
 from openqnn.runtime.results import unfinished
 from openqnn.runtime.standby import taken
+from openqnn.runtime.wanted import Wanted
 
 SKIP = "__"
 LOADING = 600.0  # seconds: a damaged binary can make a library loop for ever

@@ -1,11 +1,12 @@
 """Input lists: which file goes into which input, one inference per line.
 
-    #layer_a                              tensors that are wanted besides the outputs: a line with # and one
-    %out_a out_b                          with %, or either, before all others
+    #layer_a                              layers and tensors that are wanted besides the outputs: a line with
+    %out_a out_b                          # and one with %, or either, before all others
     image:=a.raw state:=b.raw             by name
     a.raw b.raw                           in the order of the inputs
 
-Empty lines and further lines that start with # or % are skipped; Windows line ends are taken as they come.
+Empty lines, remarks ("# like this") and further lines that start with # or % are skipped; Windows line ends
+are taken as they come.
 Relative paths start at the working directory or, where nothing is there, at the list's own folder.
 """
 
@@ -52,7 +53,7 @@ def read_input_list(path: str | os.PathLike[str]) -> InputList:
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if line.startswith(_MARKS):
-            if not lines:
+            if not lines and not line[1:2].isspace():
                 outputs.setdefault(line[0], tuple(line.lstrip("#%").split()))
         elif line:
             lines.append(InputLine(number, _files(file, number, line)))

@@ -26,6 +26,8 @@ def tensors(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         if (sign and not graph) or not words(names):
             raise argparse.ArgumentTypeError(f"{part!r}: expected GRAPH:TENSOR[,TENSOR...]")
         found[graph] = (*found.get(graph, ()), *words(names))
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: it names no tensor; expected GRAPH:TENSOR[,TENSOR...]")
     return tuple(found.items())
 
 

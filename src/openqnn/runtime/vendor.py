@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 
-from openqnn.errors import BackendError, InputError, ModelError, UsageError
+from openqnn.errors import BackendError, ModelError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend, Progress
 from openqnn.qnn.binding import Slot
@@ -25,7 +25,7 @@ from openqnn.qnn.context import Context
 from openqnn.qnn.draft import Draft
 from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.marshal import Arena
-from openqnn.qnn.net import Array, Net, TensorKind
+from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile
 from openqnn.qnn.profile_log import Measured, Method
@@ -240,25 +240,6 @@ def read_binary(path: str | PathLike[str], mapped: bool = True) -> Array:
         return np.memmap(file, np.uint8, "r") if mapped else np.fromfile(file, np.uint8)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def with_outputs(net: Net, names: Sequence[str]) -> Net:
-    """The net with these tensors as outputs too, behind its own."""
-    tensors, added = dict(net.tensors), list[str]()
-    produced = {name for node in net.nodes for name in node.outputs}
-    for name in dict.fromkeys(names):
-        if name in net.outputs:
-            continue
-        if name not in produced:
-            raise InputError(f"graph '{net.name}' computes no tensor '{name}'")
-        tensors[name] = replace(tensors[name], kind=TensorKind.APP_READ)
-        added.append(name)
-    return replace(net, tensors=tensors, outputs=(*net.outputs, *added))
-
-
-def every_tensor(net: Net) -> list[str]:
-    """Whatever the nodes compute, in their order."""
-    return [name for node in net.nodes for name in node.outputs]
 
 
 def multiplied(model: VendorModel, graph: Graph, factor: int) -> Graph:
