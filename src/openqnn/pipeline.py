@@ -337,7 +337,13 @@ def compile(
 
     library = resolved(os.fspath(backend))
     opened = graph if isinstance(graph, Graph) else open_graph(graph)
+    _check_seconds(timeout)
     return compile_graphs([opened], library, soc, timeout)
+
+
+def _check_seconds(timeout: float | None) -> None:
+    if timeout is not None and not timeout > 0:
+        raise UsageError(f"timeout is {timeout}: it is a number of seconds above 0")
 
 
 def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Graph:
@@ -371,8 +377,8 @@ class Session:
         self.graph = _graph(graph, soc)
         self._soc = soc
         self.backend = os.fspath(backend)
-        self._threads = threads
-        self._timeout = timeout
+        _check_seconds(timeout)
+        self._threads, self._timeout = threads, timeout
         self._ports = self.graph.ports
         self._executables: dict[tuple[str, ...], _Executable] = {}
         self._executable(())

@@ -139,6 +139,7 @@ def test_damaged_files(mnist: Prepared) -> None:
 
 def test_a_time_limit(mnist: Prepared) -> None:
     refused(mnist, "gave no answer in 0.01 s", flags=("--duration", 60, "--timeout", 10_000))
+    assert_done(mnist.run("--dlc_path", mnist.dlc, "--timeout", "9" * 400))
 
 
 def test_a_full_disk_is_a_word_and_no_result(mnist: Prepared) -> None:

@@ -29,7 +29,7 @@ def seconds(text: str) -> float:
 
 def milliseconds(text: str) -> float:
     """Microseconds, as the original takes its limits, in seconds."""
-    return positive(text) / 1e6
+    return min(positive(text), 10**18) / 1e6
 
 
 def natural(text: str) -> int:
@@ -40,7 +40,10 @@ def natural(text: str) -> int:
 
 def sets(text: str) -> int:
     """A number of input sets; -1 for all."""
-    return -1 if text == "-1" else natural(text)
+    try:
+        return -1 if text == "-1" else natural(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or -1 for all") from None
 
 
 @dataclass(frozen=True)

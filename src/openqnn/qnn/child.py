@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import math
 import os
 import signal
 import socket
@@ -117,9 +118,9 @@ class Child:
         limit = min(opening, timeout or opening) if opening else timeout
         try:
             while True:
-                left = _PATIENCE if limit is None else max(0.0, start + limit - time.monotonic())
-                if not self._connection.poll(left):
-                    if limit is None:
+                left = math.inf if limit is None else max(0.0, start + limit - time.monotonic())
+                if not self._connection.poll(min(left, _PATIENCE)):
+                    if limit is None or left > _PATIENCE:
                         continue
                     raise self._silence(name, limit)
                 message: Answer = self._connection.recv()
