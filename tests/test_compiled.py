@@ -187,3 +187,32 @@ def test_an_input_that_no_node_reads_is_taken_and_left_out_of_files(backend: str
         with openqnn.Session(tmp_path / name, backend=backend) as session:
             assert session.input_names == ["x"]
             assert not session.run({"x": arrays["x"]})["y"].any()
+
+
+@needs_htp
+def test_time_limits_of_any_size() -> None:
+    graph = converted("mnist_conv")
+    for seconds in (0, -1.0, float("nan")):
+        with pytest.raises(UsageError, match="a number of seconds above 0"):
+            openqnn.Session(graph, backend="htp", timeout=seconds)
+        with pytest.raises(UsageError, match="a number of seconds above 0"):
+            openqnn.compile(graph, timeout=seconds)
+    for seconds in (1e30, float("inf")):
+        assert openqnn.compile(graph, timeout=seconds).graphs
+        with openqnn.Session(graph, backend="htp", timeout=seconds) as session:
+            session.run(sample_inputs("mnist_conv"))
+
+
+@needs_cpu
+def test_a_soc_is_no_matter_of_other_libraries() -> None:
+    with pytest.raises(UsageError, match="a SoC can only be chosen for HTP, not for libQnnCpu"):
+        openqnn.Session(converted("mnist_conv"), backend="libQnnCpu.so", soc="SM8650")
+
+
+@needs_htp
+def test_a_file_of_another_kind_is_no_context_binary(tmp_path: Path) -> None:
+    converted("mnist_conv").save(tmp_path / "m.dlc")
+    (tmp_path / "m.dlc").rename(tmp_path / "m.bin")
+    with pytest.raises(ModelError, match=r"m\.bin: not a context binary") as refused:
+        openqnn.Session(tmp_path / "m.bin", backend="htp")
+    assert "it looks like a ZIP archive" in refused.value.hint

@@ -48,6 +48,7 @@ from openqnn.runtime.vendor import (
     Target,
     VendorModel,
     check_soc,
+    of_file,
     open_backend,
     read_binary,
     system_beside,
@@ -304,8 +305,7 @@ def info_job(path: str, reporter: Reporter) -> ContextInfo:
     try:
         return context_info(read_binary(path), capture=False)
     except ModelError as error:
-        name = "" if error.message.startswith(path) else f"{path}: "
-        raise ModelError(f"{name}{error.message}", hint=error.hint) from error
+        raise of_file(path, error) from error
 
 
 def _asked(target: Target, graphs: Sequence[str]) -> dict[str, GraphOptions]:
@@ -404,6 +404,7 @@ class GraphExecutable:
     def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
         path = find_library(library)
         check_computes(str(path))
+        _check_htp(str(path), soc)
         self._graph, self._names = _suit(graph, path.name), dict[str, str]()
         self._net = lower(self._graph, self._names)
         device = None if soc is None else DeviceOptions(find_soc(soc).model)
@@ -451,7 +452,10 @@ class ContextExecutable:
 
 def border_of(path: str | PathLike[str], soc: str | int | None = None) -> Graph:
     """A graph with the inputs and outputs of a context binary, and no nodes: those are compiled away."""
-    info = describe_context(path)
+    try:
+        info = describe_context(path)
+    except ModelError as error:
+        raise of_file(path, error) from error
     check_soc(path, info, soc)
     if len(info.graphs) != 1:
         names = ", ".join(graph.name for graph in info.graphs)

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 
 from openqnn.errors import BackendError, ModelError, UsageError
+from openqnn.formats.kinds import other_than_context
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend, Progress
 from openqnn.qnn.binding import Slot
@@ -157,7 +158,7 @@ class VendorModel:
             _check_named(target.named, [graph.name for graph in info.graphs])
             info = _selected(info, target.enabled)
         except ModelError as error:
-            raise ModelError(f"{path}: {error.message}", hint=error.hint) from error
+            raise of_file(path, error) from error
         if target.asked and target.device is not None:
             check_soc(path, info, target.device.soc)
         context = self.meter.call(
@@ -200,6 +201,12 @@ def system_beside(library: str | PathLike[str]) -> SystemApi:
     """libQnnSystem of the same build where it stands beside the library: an older one misreads it."""
     beside = Path(library).parent / "libQnnSystem.so"
     return SystemApi(beside if beside.is_file() else "system", capture=False)
+
+
+def of_file(path: str | PathLike[str], error: ModelError) -> ModelError:
+    """What is wrong with a context binary, with the file's name and what it may be instead."""
+    name = "" if error.message.startswith(str(path)) else f"{path}: "
+    return ModelError(f"{name}{error.message}", hint=other_than_context(path) or error.hint)
 
 
 def check_soc(path: str | PathLike[str], info: ContextInfo, soc: str | int | None) -> None:

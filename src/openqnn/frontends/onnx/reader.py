@@ -16,19 +16,9 @@ from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import ModelError
+from openqnn.formats.kinds import look_of
 from openqnn.frontends.onnx.wire import split_model
 from openqnn.ir import Array, Given
-
-_SIGNATURES = [
-    (b"OQNN", 0, "an OpenQNN graph, converted already: `openqnn run` and `inspect` take it as it is"),
-    (b"\x89HDF", 0, "an HDF5 (Keras) file"),
-    (b"PK\x03\x04", 0, "a ZIP archive (a PyTorch or DLC file?)"),
-    (b"\0\0\0\x02\0\0\0", 0, "a QNN context binary: `openqnn inspect` tells what is in it"),
-    (b"TFL3", 4, "a TFLite model"),
-    (b"ORTM", 4, "an ONNX Runtime .ort file"),
-    (b"\x1f\x8b", 0, "a gzip archive"),
-    (b"version https://git-lfs", 0, "a Git LFS pointer, not the model itself: run 'git lfs pull'"),
-]
 
 
 @dataclass
@@ -89,10 +79,8 @@ def _map(path: Path) -> memoryview:
 
 
 def _advice(buffer: memoryview) -> str:
-    for signature, at, what in _SIGNATURES:
-        if bytes(buffer[at : at + len(signature)]) == signature:
-            return f"it looks like {what}"
-    return "the download or copy may be incomplete; check its size or export it again"
+    look = look_of(bytes(buffer[:512]))
+    return look or "the download or copy may be incomplete; check its size or export it again"
 
 
 def _with_arrays(model: OnnxModel, raw: dict[int, memoryview]) -> OnnxModel:

@@ -1,0 +1,41 @@
+"""What a file seems to be by its first bytes, for those who gave it as something else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CONTEXT = "a QNN context binary: `openqnn inspect` tells what is in it; qnn-net-run has --retrieve_context"
+_SIGNATURES = [
+    (b"OQNN", 0, "an OpenQNN graph, converted already: `openqnn run` and `inspect` take it as it is"),
+    (b"\x89HDF", 0, "an HDF5 (Keras) file"),
+    (b"PK\x03\x04", 0, "a ZIP archive (a PyTorch or DLC file?)"),
+    (b"\0\0\0\x02\0\0\0", 0, _CONTEXT),
+    (b"TFL3", 4, "a TFLite model"),
+    (b"ORTM", 4, "an ONNX Runtime .ort file"),
+    (b"\x1f\x8b", 0, "a gzip archive"),
+    (b"\x7fELF", 0, "a library: qnn-net-run --model runs it if it is a model's"),
+    (b"ustar", 257, "weights that belong to a model.cpp: qnn-model-lib-generator makes a library of both"),
+    (b"/*", 0, "C++ source: qnn-model-lib-generator makes a library of it"),
+    (b"//", 0, "C++ source: qnn-model-lib-generator makes a library of it"),
+    (b"version https://git-lfs", 0, "a Git LFS pointer, not the model itself: run 'git lfs pull'"),
+]
+_LONGEST = 512
+
+
+def look_of(first: bytes) -> str:
+    """A hint by the first bytes of a file; "" where they say nothing."""
+    for signature, at, what in _SIGNATURES:
+        if first[at : at + len(signature)] == signature:
+            return f"it looks like {what}"
+    return ""
+
+
+def other_than_context(path: str | os.PathLike[str]) -> str:
+    """The hint for a file that was given as a context binary; "" where it seems to be one."""
+    try:
+        with Path(path).open("rb") as file:
+            found = look_of(file.read(_LONGEST))
+    except OSError:
+        return ""
+    return "" if found.endswith(_CONTEXT) else found
