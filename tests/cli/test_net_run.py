@@ -265,6 +265,53 @@ def test_a_larger_batch_on_htp(mnist: Prepared) -> None:
     assert_refused(refused, "runs the batch that the graph was composed with")
 
 
+def _of_batches(folder: Path) -> None:
+    """A graph of batches of two: what is by elements, what is not, and files of one element and of two."""
+    graph = Graph("pairs")
+    builder = Builder(graph)
+    x = graph.add_input("x", DType.FLOAT_32, (2, 3))
+    graph.add_output(builder("Relu", x, name="by_element"))
+    graph.add_output(builder("ReduceSum", x, axes=(0, 1), keep_dims=False, name="sum"))
+    graph.add_output(builder("Transpose", x, perm=(1, 0), name="turned"))
+    graph.save(folder / "pairs.dlc")
+    for number in range(4):
+        np.full(3, number, np.float32).tofile(folder / f"one{number}.raw")
+        np.full((2, 3), number, np.float32).tofile(folder / f"two{number}.raw")
+
+
+def _batched(
+    mnist: Prepared, files: str, backend: str, *flags: object
+) -> tuple[str, list[dict[str, list[float]]]]:
+    (mnist.folder / "pairs.txt").write_text("".join(f"{files}{number}.raw\n" for number in range(4)))
+    source = ("--dlc_path", mnist.folder / "pairs.dlc")
+    result = mnist.run(*source, *flags, backend=backend, lists=mnist.folder / "pairs.txt")
+    assert_done(result)
+    found = [mnist.results(number=number) for number in range(4)]
+    return result.err, [
+        {k: np.frombuffer(v, np.float32).round(3).tolist() for k, v in each.items()} for each in found
+    ]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_outputs_that_are_not_by_elements_of_a_batch(mnist: Prepared, backend: str) -> None:
+    _of_batches(mnist.folder)
+    told, found = _batched(mnist, "one", backend)
+    assert "output 'sum': it is not by elements of the batch" in told
+    assert "'by_element'" not in told
+    assert [each["by_element.raw"] for each in found] == [[n] * 3 for n in range(4)]
+    assert [each["sum.raw"] for each in found] == [[3.0], [3.0], [15.0], [15.0]]
+    assert [each["turned.raw"] for each in found[2:]] == [[2, 3, 2, 3, 2, 3]] * 2
+
+
+@needs_htp
+@pytest.mark.parametrize("factor", [2, 3])
+def test_files_of_the_composed_batch_make_a_larger_one(mnist: Prepared, factor: int) -> None:
+    _of_batches(mnist.folder)
+    _, plain = _batched(mnist, "two", "htp")
+    told, found = _batched(mnist, "two", "htp", "--batch_multiplier", factor)
+    assert found == plain and "not by elements" not in told
+
+
 def test_the_queue_of_a_configuration_file(mnist: Prepared) -> None:
     config = mnist.folder / "config.json"
     config.write_text(json.dumps({

@@ -49,20 +49,27 @@ def named_files(given: InputList, line: InputLine, names: Sequence[str], graph: 
 
 
 class Feed:
-    """Input sets of a graph. `groups` has the lines of each: several where one line is one batch element."""
+    """Input sets of a graph. `groups` has the lines of each, `size` of them where a line is part of a batch.
+
+    That is one element of it or, of a batch that is multiplied, as many as the graph was composed with.
+    """
 
     def __init__(self, graph: Graph, given: InputList, settings: RunSettings) -> None:
         self._graph, self._list, self._settings = graph, given, settings
         self._tensors = {tensor.name: tensor for tensor in graph.inputs}
-        self.batch = _common_batch(graph.inputs)
+        self._batch = _common_batch(graph.inputs)
         named = [named_files(given, line, list(self._tensors), graph.name) for line in given.lines]
-        self.combines = self.batch > 1 and self._holds_one_element(named[0], given.lines[0])
-        size = self.batch if self.combines else 1
+        sizes = dict.fromkeys((1, settings.batch_multiplier, self._batch))
+        self.size = size = next((size for size in sizes if self._are_parts(named[0], size)), 1)
         self.groups = [named[i : i + size] for i in range(0, len(named), size)]
         self._numbers = [line.number for line in given.lines]
-        self._size = size
         self._cache: OrderedDict[int, dict[str, Array]] = OrderedDict()
         self._room = self._cache_room()
+
+    def divides(self, output: NetTensor) -> bool:
+        """Whether an output has a part for each line of a set: sums over the batch, for one, have not."""
+        multiplied = self.size == self._settings.batch_multiplier
+        return multiplied or (bool(output.dims) and output.dims[0] == self._batch)
 
     def blank(self) -> dict[str, Array]:
         return {t.name: np.zeros(t.dims, abi.numpy_dtype(t.dtype)) for t in self._graph.inputs}
@@ -85,26 +92,26 @@ class Feed:
         limit = DEFAULT_CACHE if self._settings.cache_bytes is None else self._settings.cache_bytes
         return limit // one
 
-    def _holds_one_element(self, files: dict[str, Path], line: InputLine) -> bool:
-        """Whether the first line's files are one batch element each; the other lines must be alike."""
+    def _are_parts(self, files: dict[str, Path], count: int) -> bool:
+        """Whether so many files like those of the first line make a set; the other lines must be alike."""
         for name, path in files.items():
             tensor = self._tensors[name]
             whole = prod(tensor.dims) * self._file_dtype(tensor).itemsize
-            if path.stat().st_size * self.batch != whole:
+            if path.stat().st_size * count != whole:
                 return False
         return True
 
     def _read(self, turn: int, name: str) -> Array:
         tensor = self._tensors[name]
-        number = self._numbers[turn * self._size]
-        wanted = prod(tensor.dims) // self._size
+        number = self._numbers[turn * self.size]
+        wanted = prod(tensor.dims) // self.size
         parts: list[Array] = []
         for offset, files in enumerate(self.groups[turn]):
             subject = f"{self._list.path}, line {number + offset}, input '{name}'"
             own = abi.numpy_dtype(tensor.dtype)
             raw = read_raw(files[name], self._file_dtype(tensor), [wanted], subject, own)
             parts.append(self._stored(raw, tensor, subject))
-        missing = self._size - len(parts)  # the last lines may be fewer than a batch
+        missing = self.size - len(parts)  # the last lines may be fewer than a batch
         if missing:
             parts.append(np.zeros(wanted * missing, parts[0].dtype))
         return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(tensor.dims)

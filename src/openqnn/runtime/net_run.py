@@ -126,7 +126,13 @@ class _GraphLoop:
     ) -> None:
         self._model, self._graph, self._settings, self._reporter = model, graph, settings, reporter
         self._feed = Feed(graph, given, settings)
-        self._results = Results(folder, graph, settings.native_outputs, file_stem)
+        whole = [t.name for t in graph.outputs if self._feed.size > 1 and not self._feed.divides(t)]
+        self._results = Results(folder, graph, settings.native_outputs, file_stem, whole)
+        for name in whole:
+            reporter.tell(
+                f"graph '{graph.name}', output '{name}': it is not by elements of the batch, and the results "
+                "of all lines of a batch have the whole of it"
+            )
         self._done, self._inside, self._asynchronous = 0, 0.0, False
 
     def all(self) -> GraphRun:
@@ -254,7 +260,7 @@ class _GraphLoop:
         lines, keep = self._feed.groups[turn], self._settings.keep
         if keep is None or self._results.count < keep:
             room = None if keep is None else keep - self._results.count
-            self._results.write(outputs, len(lines), self._feed.batch if self._feed.combines else 1, room)
+            self._results.write(outputs, len(lines), self._feed.size, room)
 
 
 def _file_type(dtype: int, native: bool) -> str:

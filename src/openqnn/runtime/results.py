@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,10 +23,20 @@ PENDING = 8  # inferences whose results wait to be written
 
 
 class Results:
-    """Writes the outputs of one graph; `count` is the number of the next Result folder."""
+    """Writes the outputs of one graph; `count` is the number of the next Result folder.
 
-    def __init__(self, folder: Path, graph: Graph, native: bool, stem: Callable[[str], str]) -> None:
-        self._folder, self._native, self.count = folder, native, 0
+    Outputs that are `whole` have no part for each line where an inference takes several.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        graph: Graph,
+        native: bool,
+        stem: Callable[[str], str],
+        whole: Collection[str] = (),
+    ) -> None:
+        self._folder, self._native, self._whole, self.count = folder, native, whole, 0
         self._tensors = {tensor.name: tensor for tensor in graph.outputs}
         self.files: dict[str, str] = {}
         for name, tensor in self._tensors.items():
@@ -55,13 +65,13 @@ class Results:
                 self._pending.popleft().result()
 
     def _store(self, outputs: dict[str, Array], first: int, number: int, parts: int) -> None:
-        files = [(self.files[name], self._numbers(name, array)) for name, array in outputs.items()]
+        files = [(name, self._numbers(name, array)) for name, array in outputs.items()]
         for index in range(number):
             folder = f"{self._folder}/Result_{first + index}"
             os.mkdir(folder)
-            for file, array in files:
-                part = array if parts == 1 else np.split(array.reshape(parts, -1), parts)[index]
-                _write(f"{folder}/{file}", part)
+            for name, array in files:
+                one = parts == 1 or name in self._whole
+                _write(f"{folder}/{self.files[name]}", array if one else array.reshape(parts, -1)[index])
 
     def _numbers(self, name: str, array: Array) -> Array:
         tensor = self._tensors[name]
