@@ -249,6 +249,11 @@ def refused(job: LibraryJob, target: str, output: Path, error: type[OpenQnnError
     return str(caught.value)
 
 
+def test_a_name_is_no_path(job: LibraryJob, tmp_path: Path) -> None:
+    words = refused(replace(job, name="../other"), "x86_64-linux-clang", tmp_path / "out", UsageError)
+    assert "'../other' is no name for a library" in words
+
+
 @pytest.mark.parametrize(
     ("target", "error", "words"),
     [

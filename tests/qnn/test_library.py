@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.errors import LibraryError
+from openqnn.errors import LibraryError, OpenQnnWarning
 from openqnn.qnn.library import find_library, load_library
 from openqnn.qnn.session import VendorSession
 from tests.qnn.nets import needs_cpu, needs_htp, requires
@@ -44,6 +44,14 @@ def test_the_sdk_comes_before_the_wheel(bare: pytest.MonkeyPatch, tmp_path: Path
     library.touch()
     bare.setenv("QNN_SDK_ROOT", str(tmp_path))
     assert find_library("htp") == library
+
+
+def test_a_library_that_the_sdk_does_not_have_is_told(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "libQnnCpu.so").touch()
+    bare.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    bare.setenv("QNN_SDK_ROOT", "/nowhere")
+    with pytest.warns(OpenQnnWarning, match=r"QNN_SDK_ROOT: there is no libQnnCpu\.so in /nowhere/lib/.* used"):
+        assert find_library("cpu") == tmp_path / "libQnnCpu.so"
 
 
 def test_the_search_path_is_used(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from openqnn.qnn.net import NetTensor
 from openqnn.qnn.remote import describe_context
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, GraphInfo
+from openqnn.runtime.vendor import of_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,7 @@ def read_context(path: str | PathLike[str]) -> ContextInfo:
     try:
         return describe_context(path)
     except ModelError as error:
-        known = str(path) in error.message
-        raise ModelError(error.message if known else f"{path}: {error.message}", hint=error.hint) from error
+        raise of_file(path, error) from error
 
 
 def described(tensor: NetTensor) -> str:

@@ -8,13 +8,14 @@ import platform
 import shutil
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from openqnn.emit.toolchain import find_compiler
-from openqnn.errors import LibraryError, OpenQnnError
+from openqnn.errors import LibraryError, OpenQnnError, OpenQnnWarning
 from openqnn.qnn.library import SDK_ROOT, find_library, sdk_folder
 from openqnn.qnn.load_errors import explain_load, glibc
 from openqnn.qnn.probe import Probe, probe_library
@@ -145,7 +146,7 @@ def _version_of(package: str) -> str:
 
 
 def _sdk() -> list[Item]:
-    """Nothing else tells that other libraries are taken than those of the SDK that the user named."""
+    """Whether the SDK that the user named has libraries, or others are taken."""
     folder = sdk_folder()
     if folder is None:
         return []
@@ -157,7 +158,8 @@ def _sdk() -> list[Item]:
 
 def _library(name: str) -> Item:
     try:
-        path = find_library(name)
+        with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # the setting has a row
+            path = find_library(name)
     except LibraryError as error:
         return LibraryItem("library", name, MISSING, "", LIBRARIES[name], error.hint)
     return library_item(name, probe_library(path), LIBRARIES[name])

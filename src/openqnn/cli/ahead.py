@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 
 from openqnn.compiler import is_htp, read_ahead, resolved
-from openqnn.errors import LibraryError
+from openqnn.errors import LibraryError, OpenQnnWarning
 from openqnn.passes import htp  # noqa: F401  so that the child process has what a task needs
 from openqnn.runtime.standby import get_ready
 
@@ -31,7 +32,7 @@ def run_ahead(name: str) -> int:
 
 def _library(arguments: Sequence[str]) -> str:
     """What the options will say, as far as it can be told without reading them; "" where it cannot."""
-    with suppress(LibraryError):
+    with suppress(LibraryError), warnings.catch_warnings(action="ignore", category=OpenQnnWarning):
         return resolved(_value(BACKEND, arguments))
     return ""
 

@@ -76,6 +76,10 @@ def build_model_library(
     Every target's compiler is found before the first one runs. A library appears when it is whole.
     """
     say = progress or _say_nothing
+    if os.sep in job.library:
+        raise UsageError(
+            f"'{job.name}' is no name for a library: it has a folder in it", hint="-o says where libraries go"
+        )
     if not job.cpp.is_file():
         raise ModelError(f"{job.cpp}: no such file")
     if job.cpp.suffix not in _SOURCES:  # the compiler would hand it to the linker

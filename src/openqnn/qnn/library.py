@@ -6,12 +6,13 @@ import ctypes
 import importlib.util
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from openqnn.errors import LibraryError
+from openqnn.errors import LibraryError, OpenQnnWarning
 from openqnn.qnn.capture import captured_output
 from openqnn.qnn.load_errors import CUT_OFF, explain_load, is_cut_off
 
@@ -56,9 +57,18 @@ def find_library(name: str | os.PathLike[str]) -> Path:
     looked: list[str] = []
     for origin, folder in _folders():
         if (folder / file_name).is_file():
+            _warn_of_sdk(file_name, folder)
             return (folder / file_name).absolute()
         looked.append(f"{folder} ({origin})")
     raise LibraryError(_not_found(file_name, looked), hint=_advice(file_name))
+
+
+def _warn_of_sdk(file_name: str, folder: Path) -> None:
+    """Who sets the variable believes to use that SDK."""
+    sdk = sdk_folder()
+    if sdk is not None and folder != sdk:
+        message = f"{SDK_ROOT}: there is no {file_name} in {sdk}, and that of {folder} is used"
+        warnings.warn(message, OpenQnnWarning, stacklevel=1)  # from one place, which Python tells once
 
 
 def load_library(name: str | os.PathLike[str]) -> Library:

@@ -205,7 +205,7 @@ def system_beside(library: str | PathLike[str]) -> SystemApi:
 
 def of_file(path: str | PathLike[str], error: ModelError) -> ModelError:
     """What is wrong with a context binary, with the file's name and what it may be instead."""
-    name = "" if error.message.startswith(str(path)) else f"{path}: "
+    name = "" if str(path) in error.message else f"{path}: "
     return ModelError(f"{name}{error.message}", hint=other_than_context(path) or error.hint)
 
 
