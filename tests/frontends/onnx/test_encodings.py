@@ -264,6 +264,20 @@ def test_fewer_steps_than_the_bits_have() -> None:
     np.testing.assert_array_equal(stored, np.clip(np.rint(w / np.float32(0.1)), -8, 7).transpose(2, 3, 1, 0))
 
 
+def test_gelu_is_found_between_the_nodes() -> None:
+    """One more than an error function is never negative: its encoding starts at zero without a Relu."""
+    constants = {
+        **STEP, "root": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5),
+        "o": np.float32(2 / 255), "first": np.uint8(0),
+    }  # fmt: skip
+    nodes = [
+        *pair("x", "a"), node("Div", "a root", "b"), *pair("b", "c"), node("Erf", "c", "d"), *pair("d", "e"),
+        node("Add", "e one", "f"), *pair("f", "g", "o first"), node("Mul", "a g", "h"), *pair("h", "i"),
+        node("Mul", "i half", "j"), *pair("j", "y"),
+    ]  # fmt: skip
+    assert ops(taken(nodes, constants)) == {"Gelu": 1}
+
+
 def test_casts_that_torch_writes_between_the_nodes() -> None:
     """Its converted models cast integers to the type that they have, and fill zero points of biases."""
     constants = {

@@ -43,7 +43,9 @@ MOVES_FIRST = {
 }  # fmt: skip
 POSITIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt"}
 KEEP_SIGN = MOVES_ALL | MOVES_FIRST | {"Add", "AveragePool", "GlobalAveragePool", "Mul", "ReduceMean", "Sum"}
+WITHIN_ONE = {"Erf", "Sin", "Cos", "Tanh"}  # with 1 added to them, as gelu has it, they are not negative
 SIX = 6.0  # the upper end of Relu6
+ROUNDED = 0.01  # a one that is stored in 8 bits may be less by so much
 CLIP = "Clip"  # of integers: a quantizer that uses less than all bits has it between the two nodes
 CAST = "Cast"  # of integers to the type that they have: torch's exporter writes it between the two
 _READ = QUANTIZED_OPS | MOVES_ALL | MOVES_FIRST | {CLIP, CAST}  # an input at least
@@ -445,9 +447,17 @@ class _Taking:
             low = self.constants.get(node.input[1], self.arrays.get(node.input[1]))
             return low is not None and bool(np.all(low >= 0))
         data = node.input if node.op_type not in MOVES_FIRST else node.input[:1]
+        if node.op_type == "Add" and self._is_one_more(data):
+            return True
         return node.op_type in POSITIVE or (
             node.op_type in KEEP_SIGN and all(self._never_negative(i, depth - 1) for i in data)
         )
+
+    def _is_one_more(self, data: Sequence[str]) -> bool:
+        kinds = [self.made[name].op_type if name in self.made else "" for name in data]
+        known = [self.arrays.get(name, self.constants.get(name)) for name in data]
+        more = any(c is not None and np.all(c >= 1 - ROUNDED) for c in known)
+        return more and any(kind in WITHIN_ONE for kind in kinds)
 
     # -- outputs ---------------------------------------------------------------------------------------------
 
