@@ -18,7 +18,7 @@ from openqnn.ir import MODEL, Array, Given, Graph, Node
 from openqnn.passes.htp import legalise_htp
 from openqnn.passes.htp.border import keep_types
 from openqnn.passes.htp.fixed import prepare_fixed
-from openqnn.passes.htp.pairs import keep_pairs
+from openqnn.passes.htp.pairs import keep_pairs, spread_numbers
 from openqnn.passes.precision import set_float_width
 from openqnn.pipeline import Session, open_graph
 from openqnn.qnn.library import find_library
@@ -261,12 +261,14 @@ class _Job:
             change_fixed(
                 self.calibrated.graph, applied.graph, self.algorithms, self.samples, self.given, self.threads
             )
-        if self.given and self.backend == HTP:  # a range that somebody gave may be there to clip
-            keep_pairs(applied.graph)
         width = self._float_width(recipe)
         if 16 in (width, recipe.float_bias_bw):
             set_float_width(applied.graph, width, recipe.float_bias_bw)
         applied.graph.provenance = applied.provenance | self._widened(applied)
+        if self.backend == HTP:
+            spread_numbers(applied.graph)
+        if self.backend == HTP and self.given:  # a given range may be there to clip
+            keep_pairs(applied.graph)
         return applied.graph
 
     def _float_width(self, recipe: Recipe) -> int:

@@ -1,4 +1,4 @@
-"""Quantize and Dequantize of one encoding: HTP leaves the pair out unless something stands between."""
+"""Where a graph changes between floating and fixed point: what HTP would leave out, or add to one element."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 import openqnn
 from openqnn.ir import Encoding, Given, Graph
+from openqnn.passes.htp.pairs import spread_numbers
 from tests.passes.harness import graph_of
 from tests.qnn.nets import needs_htp
 
@@ -59,3 +60,62 @@ def test_a_given_range_clips_between_nodes_that_stay_in_floats() -> None:
     wanted, found = both(made, x)
     assert wanted.max() < np.tanh(0.52)
     np.testing.assert_allclose(found, wanted, atol=3e-3)
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64), (64, 32), (1, 8, 8, 16)])
+@pytest.mark.parametrize("op", ["ElementWiseMultiply", "ElementWiseDivide"])
+def test_a_number_behind_a_quantized_product_is_added_to_all(op: str, shape: tuple[int, ...]) -> None:
+    sizes, unit = list(shape), "<scale=[0.02] offset=[-130] bits=8 symmetric=false>"
+    graph = graph_of(f"""
+        input %x: float32{sizes}
+        %t: float32{sizes} = Tanh(%x)
+        %p: float32{sizes} = {op}(%x, %t)
+        %q: ufixed8{sizes} {unit} = Quantize(%p)
+        const %one: ufixed8[] <scale=[0.005] offset=[0] bits=8 symmetric=false> = [200]
+        %s: ufixed8{sizes} {unit} = ElementWiseAdd(%q, %one)
+        const %half: ufixed8[] <scale=[0.0025] offset=[0] bits=8 symmetric=false> = [200]
+        %y: ufixed8{sizes} {unit.replace("0.02", "0.01")} = ElementWiseMultiply(%s, %half)
+        output %y
+    """)
+    spread_numbers(graph)
+    x = np.random.default_rng(0).uniform(0.2, 1, shape).astype(np.float32)
+    wanted, found = both(graph, x)
+    assert np.mean(np.abs(found - wanted) <= 0.0101) > 0.99
+
+
+def test_an_error_function_in_single_ops() -> None:
+    """Behind a layer HTP takes them for one op as soon as they are halved, and computes another."""
+    rng = np.random.default_rng(0)
+    weights = {"w": (rng.normal(size=(64, 32)) * 0.2).astype(np.float32)}
+    graph = graph_of(
+        """
+        input %x: float32[64,32]
+        const %w: float32[64,32] = data
+        %r: float32[64,64] = FullyConnected(%x, %w) keep_dims=false
+        %v: float32[1,64,64] = Reshape(%r)
+        const %root: float32[] = [1.4142135]
+        %a: float32[1,64,64] = ElementWiseDivide(%v, %root)
+        %b: float32[1,64,64] = ElementWiseMultiply(%a, %root)
+        %c: float32[1,64,64] = ElementWiseAbs(%b)
+        const %least: float32[] = [0.001]
+        %d: float32[1,64,64] = ElementWiseMaximum(%c, %least)
+        %e: float32[1,64,64] = Gelu(%d)
+        %f: float32[1,64,64] = ElementWiseDivide(%e, %d)
+        const %two: float32[] = [2.0]
+        %g: float32[1,64,64] = ElementWiseMultiply(%f, %two)
+        const %one: float32[] = [1.0]
+        %h: float32[1,64,64] = ElementWiseSubtract(%g, %one)
+        %i: float32[1,64,64] = ElementWiseDivide(%b, %d)
+        %j: float32[1,64,64] = ElementWiseMultiply(%h, %i)
+        %k: float32[1,64,64] = ElementWiseAdd(%j, %one)
+        %l: float32[1,64,64] = Relu(%k)
+        %m: float32[1,64,64] = ElementWiseMultiply(%v, %l)
+        const %half: float32[] = [0.5]
+        %y: float32[1,64,64] = ElementWiseMultiply(%m, %half)
+        output %y
+        """,
+        weights,
+    )
+    x = rng.normal(size=(64, 32)).astype(np.float32)
+    wanted, found = both(openqnn.quantize(graph, [{"x": x}], act_bw=8), x)
+    assert np.sum((found - wanted) ** 2) < np.sum(wanted**2) / 1000

@@ -32,7 +32,7 @@ def keep_clips(graph: Graph) -> None:
 
 def _separate_multiples(graph: Graph, node: Node) -> None:
     """HTP adds two tensors times a number each in one op. Times a number for each channel it does not."""
-    sources = [_unclipped(v) for v in (node.x(0), node.x(1))]
+    sources = [unclipped(v) for v in (node.x(0), node.x(1))]
     multiples = [find(_MULTIPLE, made) for made, _ in sources]
     for found, (_, clipped) in zip(multiples, sources, strict=True):
         if clipped and all(multiples) and found is not None:
@@ -55,14 +55,14 @@ def _spread(graph: Graph, multiple: Match) -> None:
 def _put_last(graph: Graph, node: Node) -> None:
     """HTP makes x of (x - y) + y, and of max(x - y, 0) + y, too, but not with y first."""
     first, second = node.x(0), node.x(1)
-    made, clipped = _unclipped(first)
+    made, clipped = unclipped(first)
     found = find(_DIFFERENCE, made)
     if found is not None and clipped and found["less"] is second:
         graph.set_input(node, 0, second)
         graph.set_input(node, 1, first)
 
 
-def _unclipped(value: Value) -> tuple[Value, bool]:
+def unclipped(value: Value) -> tuple[Value, bool]:
     """What a tensor was before it was clipped and reshaped, and whether it was clipped."""
     clipped = False
     while (node := value.producer) is not None and (schema_of(node).clips or is_reshape(node)):

@@ -1,15 +1,23 @@
-"""Quantize and Dequantize: HTP leaves out such a pair of one encoding, with what it rounds and clips."""
+"""Quantize and Dequantize: what HTP gets wrong where a graph changes between floating and fixed point."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
+
+import numpy as np
 
 from openqnn.ir import DType, Encoding, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.passes.edit import builder_at, supplant
+from openqnn.passes.htp.clipped_sums import unclipped
 from openqnn.passes.htp.rules import Instead, rule, takes
+from openqnn.passes.patterns import terms
+from openqnn.passes.rewrite import Any, Match, Number, find
 
 FINER = 8  # bits that 16 have more than 8
+_SUM: Final = terms.add(Any("x"), Number(name="more"))
+_PRODUCT: Final = terms.mul(Any("a"), Any("b")) | terms.div(Any("a"), Any("b"))
 
 takes("Quantize", "Dequantize", "Convert", kinds="")
 
@@ -31,8 +39,36 @@ def pair_that_stays(node: Node, b: Builder) -> Instead:
     return b.clip(b.dequantize(x, node.out.dtype), low, high)
 
 
+def spread_numbers(graph: Graph) -> None:
+    """A number that is added to a product, or to what was one before its Quantize, is one for each channel.
+
+    HTP joins a product or a quotient, the Quantize, the sum and a product behind it, and then adds the number
+    to the first element alone, if at all: an error function in single ops, with its 1 + erf(x), is such.
+    """
+    for node in graph.nodes:
+        found = find(_SUM, node.out) if node.out.dtype.is_fixed and node.out.rank else None
+        if found is not None and _is_product(unclipped(found["x"])[0]):
+            _spread(graph, node, found)
+
+
+def _is_product(value: Value) -> bool:
+    """Whether a tensor is quantized, or a product of two others."""
+    found = find(_PRODUCT, value)
+    several = found is not None and not (found["a"].is_constant or found["b"].is_constant)
+    return several or _is_quantize(value.producer)
+
+
+def _spread(graph: Graph, node: Node, found: Match) -> None:
+    more = found["more"]
+    assert more.data is not None
+    each = np.full(node.out.shape[-1:], more.data.reshape(()))
+    made = graph.constant(more.name, each, more.dtype, more.encoding)
+    graph.provenance[made.name] = graph.provenance.get(more.name, "")
+    graph.set_input(node, next(i for i, v in enumerate(node.inputs) if v is more), made)
+
+
 def keep_pairs(graph: Graph) -> None:
-    """The rule for a graph that computes in fixed point elsewhere."""
+    """The rule above for a graph that computes in fixed point elsewhere."""
     for node in [n for n in graph.nodes if n.x(0).dtype.is_fixed and n.out.dtype.is_float]:
         new = pair_that_stays(node, builder_at(graph, node)) if _is_end(node) else None
         if isinstance(new, Value):
@@ -50,6 +86,10 @@ def _is_of_pair(x: Value) -> bool:
         if not (schema_of(node).keeps_values or schema_of(node).clips):
             return False
         node = node.x(0).producer
+    return _is_quantize(node)
+
+
+def _is_quantize(node: Node | None) -> bool:
     return node is not None and node.op == "Quantize" and node.x(0).dtype.is_float
 
 
