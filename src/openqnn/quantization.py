@@ -40,7 +40,7 @@ from openqnn.quant.data import Samples, samples_of
 from openqnn.quant.kept import Kept, keeping, peeked
 from openqnn.quant.noise import Outputs
 from openqnn.quant.overrides import along_channels, read_overrides
-from openqnn.quant.plan import is_weight, operands
+from openqnn.quant.plan import is_from_zero, is_weight, operands
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.wide import Wide, wide_nodes, with_wide
@@ -132,7 +132,7 @@ def quantize(
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
     job = _Job(calibrated, origin, known, kept, names, backend, soc, threads, wide)
     made, mixed = job.done(chosen, goal, searching)
-    _finish(made, opened, float_fallback, choices.get("bias_bw", WIDE_BIAS))
+    _finish(made, opened, known, float_fallback, choices.get("bias_bw", WIDE_BIAS))
     if outcome is not None:
         outcome(Outcome(origin, real, tuple(said), mixed))
     return made
@@ -167,15 +167,35 @@ def _computes_fixed(graph: Graph) -> bool:
     return any(_reads_fixed(n) and n.outputs[0].dtype.is_fixed for n in graph.nodes)
 
 
-def _finish(made: Graph, opened: Graph, float_fallback: bool, bias_bw: int) -> None:
+def _finish(
+    made: Graph, opened: Graph, known: Mapping[str, Given], float_fallback: bool, bias_bw: int
+) -> None:
     """Integers go in and come out in the types that they had, and what nobody asked for is told."""
     keep_types(made, {v.name: v.dtype for v in (*opened.inputs, *opened.outputs) if v.dtype.is_integer})
     say_wide_biases(made, bias_bw)
+    _say_from_zero(made, known)
     if float_fallback and not _computes_fixed(made):
         warnings.warn(
             "no node has encodings for all that it reads and makes: the graph stays in floating point",
             OpenQnnWarning,
             stacklevel=3,
+        )
+
+
+def _say_from_zero(made: Graph, known: Mapping[str, Given]) -> None:
+    """Given encodings that HTP would not heed: it stores the results of some ops from zero on."""
+    moved = [
+        node.out.name
+        for node in made.nodes
+        if is_from_zero(node) and (said := known.get(node.out.name)) is not None and said.encoding is not None
+        if node.out.encoding not in (None, said.unsigned().encoding)
+    ]
+    if moved:
+        warnings.warn(
+            f"HTP stores the results of some ops from zero on: the range that is given for '{moved[0]}'"
+            f"{f' and {len(moved) - 1} more' if len(moved) > 1 else ''} starts there, in finer steps",
+            OpenQnnWarning,
+            stacklevel=4,
         )
 
 

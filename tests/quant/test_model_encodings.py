@@ -322,6 +322,53 @@ def test_filters_that_torch_trains_with_the_factor_of_their_batch_norm_keep_thei
 
 
 @needs_htp
+def test_norms_have_scales_of_unsigned_storage_and_no_channels() -> None:
+    """ONNX Runtime's are signed, and a beta of zeros is another constant than a bias by channel of zeros."""
+    x = rand(1, 16, 8)
+    constants = {
+        "s": np.float32(0.05), "z": np.uint8(128), "n": np.rint(rand(8) * 30 + 90).astype(np.int8),
+        "ns": np.float32(0.01), "nz": np.int8(0), "beta": np.zeros(8, "f4"), "b": np.zeros(8, np.int32),
+        "w": np.rint(rand(8, 8) * 100).astype(np.int8), "ws": np.full(8, 0.01, "f4"), "wz": np.zeros(8, "i1"),
+        "bs": np.full(8, 0.0005, "f4"), "bz": np.zeros(8, "i4"),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "xq"), node("DequantizeLinear", "xq s z", "xd"),
+        node("DequantizeLinear", "n ns nz", "gamma"),
+        node("LayerNormalization", "xd gamma beta", "l", axis=-1),
+        node("QuantizeLinear", "l s z", "lq"), node("DequantizeLinear", "lq s z", "ld"),
+        node("DequantizeLinear", "w ws wz", "wd", axis=1), node("MatMul", "ld wd", "m"),
+        node("DequantizeLinear", "b bs bz", "bd", axis=0), node("Add", "m bd", "a"),
+        node("QuantizeLinear", "a s z", "aq"), node("DequantizeLinear", "aq s z"),
+    ]  # fmt: skip
+    model = typed(model_of(nodes, {"x": x}, constants, 21))
+    with warnings.catch_warnings(action="error"):
+        made = openqnn.quantize(openqnn.convert(model), float_fallback=True)
+    assert all(n.out.dtype.is_fixed for n in made.nodes)
+    with openqnn.Session(made, "htp") as session:
+        found = session.run({"x": x})["y"]
+    assert np.abs(found - meant(model.SerializeToString(), {"x": x})["y"]).max() <= 2 * 0.0501
+
+
+@needs_htp
+def test_a_symmetric_softmax_starts_at_zero_on_htp() -> None:
+    graph = graph_of("""
+        input %x: float32[1,16,16]
+        %p: float32[1,16,16] = Softmax(%x) axis=2 beta=1.0
+        %r: float32[16,16] = Reshape(%p)
+        output %r
+    """)
+    graph.given = {
+        "x": Given("model", 8, encoding=Encoding.per_tensor(0.05, -128)),
+        "p": Given("model", 8, encoding=Encoding.per_tensor(1 / 127, -128)),
+    }
+    with pytest.warns(openqnn.OpenQnnWarning, match="'p' starts there"):
+        made = openqnn.quantize(graph, float_fallback=True)
+    x = np.random.default_rng(0).normal(size=(1, 16, 16)).astype(np.float32) * 2
+    with openqnn.Session(graph) as session, openqnn.Session(made, "htp") as htp:
+        assert np.abs(session.run({"x": x})["r"] - htp.run({"x": x})["r"]).max() < 2 / 127
+
+
+@needs_htp
 def test_the_encodings_last_through_a_dlc(tmp_path: Path) -> None:
     graph = hot_word()[0]
     graph.save(tmp_path / "m.dlc")

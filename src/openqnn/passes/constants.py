@@ -117,11 +117,12 @@ def _subgraph(nodes: Iterable[Node], wanted: list[Value]) -> Graph:
 
 
 def merge_constants(graph: Graph, log: Explain) -> int:
-    """Equal constants become one; only those that agree in type, shape and a few elements are read."""
+    """Equal constants become one, unless something else is given for them; only those that agree in type,
+    shape and a few elements are read."""
     groups: dict[Any, list[Value]] = {}
     changes = 0
     for value in graph.constants():
-        members = groups.setdefault(_fingerprint(value), [])
+        members = groups.setdefault((graph.given.get(value.name), _fingerprint(value)), [])
         same = next((m for m in members if _equal(m, value)), None)
         if same is None:
             members.append(value)

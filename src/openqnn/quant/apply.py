@@ -33,6 +33,7 @@ from openqnn.quant.plan import (
     Group,
     Plan,
     carries,
+    fitting,
     is_lookup,
     is_real,
     is_weight,
@@ -338,7 +339,7 @@ class Apply:
     # -- constants -------------------------------------------------------------------------------------------
 
     def _parameter(self, node: Node, index: int, value: Value, operand: Operand, width: int) -> Value:
-        given = self.plan.given.get(value.name)
+        given = fitting(self.plan.given.get(value.name), operand)
         if given is not None and given.encoding is not None:
             return self._store(
                 value, parameter_type(given.bitwidth, given.signed), given.encoding, given.source
@@ -422,14 +423,15 @@ class Apply:
 
     def _bias(self, node: Node, value: Value) -> Value:
         """HTP adds the bias to the products: it has their scale, by channel where the weights have that."""
-        given = self.plan.given.get(value.name)
-        if given is not None and given.encoding is not None:
+        given, w = self.plan.given.get(value.name), node.x(1).encoding if node.has(1) else None
+        plain = w is None or w.axis is None
+        if given is not None and given.encoding is not None and not (plain and given.encoding.axis == 0):
             return self._store(value, _bias_type(given), given.encoding, given.source)
         value = self._made_good(node, value)
         assert value.data is not None
-        x, w = node.x(0).encoding, node.x(1).encoding if node.has(1) else None
+        x = node.x(0).encoding
         # With a scale for each channel of the weights, HTP takes no bias of 8 bits.
-        if self.recipe.bias_bw == 8 and (w is None or w.axis is None):
+        if self.recipe.bias_bw == 8 and plain:
             return self._store(value, DType.UFIXED_8, self._whole(value, 8, symmetric=False), DATA)
         scales = np.asarray(w.scale if w is not None else (1.0,)) * (x.scale[0] if x is not None else 1.0)
         axis = 0 if w is not None and w.axis is not None else None  # of one channel, too: HTP goes by that

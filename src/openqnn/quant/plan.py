@@ -8,10 +8,10 @@ where a clipping op is the only reader of its source: HTP then needs no second r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from openqnn.errors import UsageError
-from openqnn.ir import DType, Given, Graph, Node, Value
+from openqnn.ir import DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.fixed_change import is_between, overshoots
 from openqnn.ops.schema import Operand, Role
@@ -58,6 +58,15 @@ def is_real(value: Value) -> bool:
 def is_weight(value: Value, operand: Operand) -> bool:
     """A matrix operand is a weight where it is constant, and data where it is computed."""
     return value.is_constant and (operand.role is Role.WEIGHT or operand.channel_axis is not None)
+
+
+def fitting(given: Given | None, operand: Operand) -> Given | None:
+    """What is said of a constant, as the operand takes it: scales of norms are unsigned and whole."""
+    if given is None or given.encoding is None:
+        return given
+    if operand.role is not Role.WEIGHT or operand.channel_axis is not None:
+        return given
+    return given.unsigned() if given.encoding.axis is None else replace(given, encoding=None)
 
 
 def carries(node: Node) -> list[Value]:
@@ -234,6 +243,8 @@ class Plan:
             if schema is not None and schema.output_range and not schema.clips and self.recipe.fixed_ranges:
                 low, high = group.fixed or (0.0, 0.0)
                 group.fixed = min(low, schema.output_range[0]), max(high, schema.output_range[1])
+        if group.given is not None and any(v.producer and is_from_zero(v.producer) for v in group.members):
+            group.given = _from_zero(group.given.unsigned())
         group.multiplied = group.width == 16 and any(_is_second(v) for v in group.members)
         free = self.recipe.act.symmetric and not any(map(_is_uneven, group.members))
         group.symmetric = free or group.multiplied
@@ -251,14 +262,32 @@ class Plan:
         return True
 
 
+def is_from_zero(node: Node) -> bool:
+    """Whether HTP stores a node's results from zero on, whatever their encoding."""
+    declared = schema_of(node).from_zero
+    return declared is not None and declared(node)
+
+
+def _from_zero(given: Given) -> Given:
+    """The part of a range that is not negative, in as many steps."""
+    encoding = given.encoding
+    if encoding is None or not encoding.offset[0]:
+        return given
+    last = (1 << encoding.bitwidth) - 1
+    high = encoding.scale[0] * (last + encoding.offset[0])
+    return (
+        replace(given, encoding=Encoding.per_tensor(high / last, 0, encoding.bitwidth)) if high > 0 else given
+    )
+
+
 def _is_uneven(value: Value) -> bool:
     """Whether HTP would compute something else with the zero in the middle: it takes that for the start of
     the range, or clips to the ends of the range alone."""
     node = value.producer
     if node is None:
         return False
-    from_zero, ends = schema_of(node).from_zero, clip_limits(node)
-    return (from_zero is not None and from_zero(node)) or (ends is not None and ends[0] != -ends[1])
+    ends = clip_limits(node)
+    return is_from_zero(node) or (ends is not None and ends[0] != -ends[1])
 
 
 def _inputs(node: Node) -> list[Value]:
