@@ -50,7 +50,9 @@ def test_a_library_that_the_sdk_does_not_have_is_told(bare: pytest.MonkeyPatch, 
     (tmp_path / "libQnnCpu.so").touch()
     bare.setenv("LD_LIBRARY_PATH", str(tmp_path))
     bare.setenv("QNN_SDK_ROOT", "/nowhere")
-    with pytest.warns(OpenQnnWarning, match=r"QNN_SDK_ROOT: there is no libQnnCpu\.so in /nowhere/lib/.* used"):
+    with pytest.warns(
+        OpenQnnWarning, match=r"QNN_SDK_ROOT: there is no libQnnCpu\.so in /nowhere/lib/.* used"
+    ):
         assert find_library("cpu") == tmp_path / "libQnnCpu.so"
 
 
