@@ -134,3 +134,18 @@ def test_an_interrupt_ends_it_cleanly(module: str, function: str) -> None:
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
     assert names() == ["model.onnx"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_ends_are_as_clean(number: signal.Signals) -> None:
+    """A time limit of a script, a terminal that is closed."""
+    save(add_weight(np.zeros((200, 2, 3), np.float32)), Path("model.onnx"))
+    before = WAIT.format(module="openqnn.formats.container", function="_write_aligned")
+    before += f"signal.signal({int(number)}, signal.SIG_DFL)\n"
+    process = openqnn_process("convert", "model.onnx", before=before)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (128 + number, f"error: ended by {number.name}\n")
+    assert names() == ["model.onnx"]

@@ -217,6 +217,21 @@ def test_an_interrupt_ends_it_all(mnist: Prepared) -> None:
     assert not list(mnist.folder.glob(".out.partial-*"))
 
 
+def test_a_time_limit_of_the_caller_ends_it_all(mnist: Prepared) -> None:
+    """As `timeout` has it: only the tool hears of it."""
+    child = running(mnist)
+    os.kill(child.pid, signal.SIGTERM)
+    try:
+        _, said = child.communicate(timeout=60)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode == 128 + signal.SIGTERM
+    assert said.strip().splitlines()[-1] == "error: ended by SIGTERM"
+    assert not in_session(child.pid)
+    assert not list(mnist.folder.glob("*out*"))
+
+
 def test_killed_in_the_middle_never_looks_done(mnist: Prepared) -> None:
     child = running(mnist)
     os.kill(child.pid, signal.SIGKILL)

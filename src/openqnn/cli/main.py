@@ -6,16 +6,26 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 
 from openqnn.cli import commands
 from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
 from openqnn.options.field import add_options
 
-DONE, USER, USAGE, OURS, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, USER, USAGE, OURS = 0, 1, 2, 3
+BY_SIGNAL = 128  # and the signal's number, as shells say it
+
+
+class Ended(KeyboardInterrupt):
+    """The system or a caller with a time limit ends the command: what is half done goes, as with Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,7 +57,30 @@ def execute(command: Callable[[], int]) -> int:
         # also under -W error: a warning never stops a command
         warnings.simplefilter("always", OpenQnnWarning)
         warnings.showwarning = _show_warning
-        return _run(command)
+        with _endings():
+            return _run(command)
+
+
+@contextmanager
+def _endings() -> Generator[None]:
+    """Signals that ask for an end become an exception, where nobody else has a use for them."""
+    asked = [number for number in (signal.SIGTERM, signal.SIGHUP) if _is_free(number)]
+    for number in asked:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in asked:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _is_free(number: int) -> bool:
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and signal.getsignal(number) is signal.SIG_DFL
+
+
+def _end(number: int, _: object) -> None:
+    raise Ended(number)
 
 
 def _run(command: Callable[[], int]) -> int:
@@ -60,8 +93,10 @@ def _run(command: Callable[[], int]) -> int:
         return _fail(e, USAGE)
     except OpenQnnError as e:
         return _fail(e, USER)
+    except Ended as e:
+        return _fail(f"ended by {signal.Signals(e.number).name}", BY_SIGNAL + e.number)
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+        return _fail("interrupted", BY_SIGNAL + signal.SIGINT)
     except BrokenPipeError:
         _drop_output()  # the reader went away: nothing more to say
         return DONE
