@@ -30,6 +30,7 @@ from openqnn.qnn.unmarshal import text
 
 GRAPH_INFO_V1 = 1
 _DAMAGED = "the file may be damaged, or written by a newer QNN"
+_ROOM_OF_RECORDS = 1 << 10  # about what a tensor or node takes in a file, rather more
 NOTES = "openqnn.json"
 """A record of our own in the file: what the library's records cannot say."""
 
@@ -152,8 +153,9 @@ def _check_encodings(backend: Backend, nets: Sequence[Net]) -> None:
 def _check_room(net: Net, folder: Path) -> None:
     """Raises the system's reason for which the library could not write: it does not tell."""
     size = sum(tensor.data.nbytes for tensor in net.tensors.values() if tensor.data is not None)
+    size += _ROOM_OF_RECORDS * (len(net.tensors) + len(net.nodes))
     with tempfile.TemporaryFile(dir=folder) as file:
-        os.posix_fallocate(file.fileno(), 0, max(size, 1))
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _write_one(backend: Backend, net: Net, path: Path) -> None:
