@@ -50,7 +50,8 @@ def test_windows(kind: str, periodic: int) -> None:
 
 
 @pytest.mark.parametrize("onesided", [0, 1])
-def test_stft(onesided: int) -> None:
-    body = f"""(float[1,64,1] x, float[16] w) => (float[a,b,c,d] y) <int64 step = {{8}}>
+@pytest.mark.parametrize("shape", ["1,64,1", "2,70"])
+def test_stft(onesided: int, shape: str) -> None:
+    body = f"""(float[{shape}] x, float[16] w) => (float[a,b,c,d] y) <int64 step = {{8}}>
         {{ y = STFT<onesided = {onesided}>(x, step, w) }}"""
     check(parsed(body))

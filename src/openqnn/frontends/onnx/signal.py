@@ -109,6 +109,8 @@ def stft(
     onesided: int = 1,
 ) -> Value:  # fmt: skip
     hop = t.ints(step, "frame_step")[0] if step.size else 0
+    if x.rank == 2:  # real numbers without an axis for it, which ONNX Runtime takes too
+        x = t.reshape(x, (*x.shape, 1))
     if length is not None:
         frame = t.ints(length, "frame_length")[0]
     else:
