@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 import openqnn
 from openqnn.emit import lower
@@ -30,6 +33,7 @@ from openqnn.qnn.marshal import Arena
 from openqnn.qnn.unmarshal import read_tensor
 from openqnn.quant.export import encodings_of
 from openqnn.quant.overrides import Status, match
+from tests.cli import tool as command
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.qnn.nets import needs_htp
@@ -199,3 +203,26 @@ def test_entries_of_blocks_that_htp_cannot(blocks: FileBlocks, words: str) -> No
     found = match(layer("Conv2d")[0], EncodingsFile("1.0.0", {"w": entry}))
     (problem,) = found.of(Status.IMPOSSIBLE)
     assert words in problem.detail
+
+
+@needs_htp
+@pytest.mark.parametrize("tool", ["openqnn", "qnn-onnx-converter"])
+def test_source_files_have_products_in_blocks_as_convolutions(tool: str, tmp_path: Path) -> None:
+    """A library goes to HTP as it is, and HTP computes nonsense of FullyConnected in blocks."""
+    rng, model, listed = np.random.default_rng(0), tmp_path / "m.onnx", tmp_path / "list.txt"
+    weight = numpy_helper.from_array(rng.normal(size=(64, 32)).astype(np.float32), "w")
+    product = helper.make_node("MatMul", ["x", "w"], ["y"])
+    x, y = (helper.make_tensor_value_info(n, 1, [4, size]) for n, size in (("x", 64), ("y", 32)))
+    onnx.save(helper.make_model(helper.make_graph([product], "g", [x], [y], [weight])), model)
+    rng.normal(size=(4, 64)).astype(np.float32).tofile(tmp_path / "x.raw")
+    listed.write_text(f"{tmp_path / 'x.raw'}\n")
+    argv = ["--input_list", listed, "--weight_bw", 4, "--block_size", 16, "-o", tmp_path / "m.cpp"]
+    if tool == "openqnn":
+        done = command.openqnn("quantize", model, *argv, "--no_report")
+    else:
+        argv += ["--use_per_row_quantization", "--param_quantizer", "symmetric", "--bias_bw", 32]
+        done = command.tool(tool, "-i", model, *argv)
+    assert done.code == 0, done.err
+    nodes = json.loads((tmp_path / "m_net.json").read_text())["graph"]["nodes"].values()
+    kinds = {n["type"] for n in nodes}
+    assert "FullyConnected" not in kinds and "Conv2d" in kinds

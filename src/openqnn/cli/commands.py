@@ -82,7 +82,9 @@ def _write(graph: Graph, target: Path) -> None:
     from openqnn.emit import lower
     from openqnn.emit.model_source import write_model_source
     from openqnn.formats.files import together
+    from openqnn.passes.htp import convolve_blocks
 
+    convolve_blocks(graph)
     with together():
         write_model_source([lower(graph)], target)
 

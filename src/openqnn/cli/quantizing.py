@@ -172,6 +172,7 @@ def quantized(
 ) -> Graph:  # fmt: skip
     """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
     from openqnn.cli.progress import Stages
+    from openqnn.passes.htp import convolve_blocks
     from openqnn.quant.overrides import without_whole_filters
     from openqnn.quantization import quantize, say_wide_biases
 
@@ -197,6 +198,8 @@ def quantized(
             searching=lambda done, total: stages.update("search", done, total or 0),
             outcome=found.append,
         )
+    if usual is LIKE_QNN:  # files for QNN's own runtime, which takes weights in blocks in convolutions alone
+        convolve_blocks(made)
     if asked.choices.bias_bw is not None:
         say_wide_biases(made, asked.choices.bias_bw)
     for line in () if quiet else found[0].said:

@@ -17,13 +17,14 @@ from openqnn.passes.htp import (
     rnn,
     shape,
 )  # registers the rules
-from openqnn.passes.htp.legalise import legalise_htp
+from openqnn.passes.htp.legalise import convolve_blocks, legalise_htp
 from openqnn.passes.htp.rules import RULES, Problem, Refusal
 
 __all__ = [
     "RULES",
     "Problem",
     "Refusal",
+    "convolve_blocks",
     "elementwise",
     "gather",
     "image",

@@ -36,7 +36,7 @@ def legalise_htp(
     """
     log, made = explain if explain is not None else Explain(), clone_graph(graph)
     if computes_fixed(graph):
-        _convolve_blocks(made, log)
+        convolve_blocks(made, log)
         return made
     problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
     for _ in range(ROUNDS):
@@ -63,7 +63,9 @@ def computes_fixed(graph: Graph) -> bool:
     return any(v.dtype.is_fixed for n in computing for v in n.outputs)
 
 
-def _convolve_blocks(graph: Graph, log: Explain) -> None:
+def convolve_blocks(graph: Graph, log: Explain | None = None) -> None:
+    """Products with weights in blocks as convolutions, for files that go to the library as they are, too."""
+    log = log if log is not None else Explain()
     for node in list(graph.nodes):
         rule = ON_BLOCKS.get(node.op)
         if rule is not None and alive(node):
