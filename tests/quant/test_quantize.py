@@ -14,6 +14,7 @@ from openqnn.analysis.quant_page import quant_page
 from openqnn.analysis.quant_report import quant_report
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import DType, Encoding, Given, Graph
+from openqnn.ops import Builder
 from openqnn.quant.recipe import FLOAT, Method, Scheme
 from openqnn.quantization import HTP, prepared_for, recipe_of
 from tests.models.fetch import model_path, static_shapes
@@ -268,3 +269,15 @@ def test_a_dlc_tells_where_encodings_came_from(tmp_path: Path) -> None:
     sources = openqnn.load(tmp_path / "q.dlc").provenance
     assert list(sources.values()) == list(graph.provenance.values()) and "calibration" in sources.values()
     assert set(sources) <= {v.name for v in openqnn.load(tmp_path / "q.dlc").values()}
+
+
+def test_the_report_has_the_range_of_weights_around_any_zero() -> None:
+    graph = Graph("g")
+    b = Builder(graph)
+    x = graph.add_input("x", DType.FLOAT_32, (4, 8))
+    gamma = b.const(np.linspace(0.5, 2, 8, dtype=np.float32), name="gamma")
+    graph.add_output(b("LayerNorm", x, gamma, axes=(1,)))
+    samples = [{"x": np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)}]
+    report = quant_report(graph, openqnn.quantize(graph, samples, backend="cpu"), samples)
+    (found,) = (t for t in report.tensors if t.name == "gamma")
+    assert (found.low, found.high) == pytest.approx((0, 2))

@@ -171,15 +171,23 @@ def _weights(graph: Graph, value: Value, data: Array | None) -> list[TensorRepor
         for q in (nearest, value.data)
     )
     own, now = ratios
-    largest = float(value.encoding.steps(value.shape).max()) * ((1 << (value.encoding.bitwidth - 1)) - 1)
+    low, high = _weight_range(value, value.encoding)
     counts = np.histogram(real, bins=64)[0]
     return [
         TensorReport(
             value.name, owner.op, value.dtype.label, value.encoding.bitwidth,
-            graph.provenance.get(value.name, ""), -largest, largest, float(real.min()), float(real.max()),
+            graph.provenance.get(value.name, ""), low, high, float(real.min()), float(real.max()),
             0.0, own, now, tuple(int(c) for c in counts), True, _weight_advice(value.encoding, own),
         )
     ]  # fmt: skip
+
+
+def _weight_range(value: Value, found: Encoding) -> tuple[float, float]:
+    """Around any zero where the storage is unsigned, else as far as the largest channel reaches."""
+    if not value.dtype.signed and found.axis is None:
+        return limits(found)
+    largest = float(found.steps(value.shape).max()) * ((1 << (found.bitwidth - 1)) - 1)
+    return -largest, largest
 
 
 def _is_weight(node: Node, value: Value) -> bool:
