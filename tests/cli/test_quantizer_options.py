@@ -89,6 +89,10 @@ def test_encodings_of_a_model_that_stays_in_floats() -> None:
         ),
         ("--percentile_calibration_value 95", "--percentile_calibration_value: no effect"),
         ("--bias_bw 8 --use_per_row_quantization", "1 biases have 32 bits, not 8"),
+        (
+            "--param_quantizer_schema asymmetric --use_per_row_quantization",
+            "--param_quantizer_schema asymmetric: no effect on weights with a scale for each row",
+        ),
     ],
 )
 def test_what_another_option_takes_back(words: str, said: str) -> None:
@@ -104,6 +108,7 @@ def test_what_another_option_takes_back(words: str, said: str) -> None:
         "--act_quantizer tf --act_quantizer_calibration percentile --percentile_calibration_value 95",
         "--bias_bw 8",
         "--use_per_row_quantization",
+        "--param_quantizer_schema asymmetric",
     ],
 )
 def test_what_goes_together_is_not_talked_about(words: str) -> None:

@@ -26,7 +26,7 @@ from openqnn.options.quantizer import (
     QuantizerEncodings,
     QuantizeTarget,
 )
-from openqnn.quant.recipe import Method, Recipe, Scheme
+from openqnn.quant.recipe import WEIGHT_WIDTHS, Method, Recipe, Scheme
 
 if TYPE_CHECKING:
     from openqnn.ir import Given, Graph
@@ -125,6 +125,17 @@ def _say_overruled(choices: QuantizerChoices) -> None:
         _warn("--percentile_calibration_value: no effect, no --..._quantizer_calibration is percentile")
 
 
+def _say_symmetric(choices: QuantizerChoices, recipe: Recipe) -> None:
+    """Scales by channel and weights of 16 bits have their zero in the middle, whatever the schema."""
+    if choices.param_quantizer_schema != "asymmetric":
+        return
+    by_channel = [name for name, on in (("channel", recipe.per_channel), ("row", recipe.per_row)) if on]
+    why = f"a scale for each {' or '.join(by_channel)}" if by_channel else ""
+    why = "16 bits" if recipe.weight_bw == max(WEIGHT_WIDTHS) else why
+    if why:
+        _warn(f"--param_quantizer_schema asymmetric: no effect on weights with {why}, which are symmetric")
+
+
 def recipe_for(choices: QuantizerChoices, usual: Recipe, float_bw: int, float_bias_bw: int | None) -> Recipe:
     """The recipe that the options ask for; what they do not mention is as usual for the tool."""
     given = {
@@ -176,6 +187,8 @@ def quantized(
     from openqnn.quant.overrides import without_whole_filters
     from openqnn.quantization import quantize, say_wide_biases
 
+    recipe = recipe_for(asked.choices, usual, float_bw, float_bias_bw)
+    _say_symmetric(asked.choices, recipe)
     if asked.choices.use_per_channel_quantization:
         graph.given = without_whole_filters(graph)
     goal = target or QuantizeTarget()
@@ -185,7 +198,7 @@ def quantized(
         made = quantize(
             graph,
             asked.data.input_list or None,
-            recipe=recipe_for(asked.choices, usual, float_bw, float_bias_bw),
+            recipe=recipe,
             overrides=asked.encodings.quantization_overrides or None,
             ignore_encodings=asked.encodings.ignore_encodings,
             given=extra,
