@@ -53,13 +53,19 @@ def check(found: Any, want: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("names", [True, False])
-@pytest.mark.parametrize("head", ["", "%out_a out_b\n", "#out_a\n", "# out_a\n\n"])
+@pytest.mark.parametrize("head", ["", "%x x\n", "#x\n", "# x\n\n", "#x\n%x\n"])
 def test_input_lists(tmp_path: Path, head: str, names: bool) -> None:
     want = images(3)
     samples = samples_of(graph(), write_list(tmp_path, [{"x": a} for a in want], head, names))
     check(samples, want)
     check(samples, want)  # a second time as well
     assert len(samples) == 3  # type: ignore[arg-type]
+
+
+def test_an_output_line_that_names_nothing_is_told(tmp_path: Path) -> None:
+    listed = write_list(tmp_path, [{"x": images(1)[0]}], "%x nobody\n")
+    with pytest.warns(OpenQnnWarning, match="no layer or tensor 'nobody'"):
+        assert len(list(samples_of(graph(), listed))) == 1
 
 
 def test_files_are_float32_unless_they_are_native(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.formats.raw import read_raw
 from openqnn.ir import Array, Graph, Port
+from openqnn.qnn.net import qnn_name
 from openqnn.quant.calibrate import batches
 from openqnn.runtime.arrays import accepted, is_coded, misfit
 from openqnn.runtime.feed import named_files
@@ -155,10 +156,25 @@ def _of_path(graph: Graph, path: Path, native: bool, native_names: Collection[st
     unknown = [n for n in native_names if n not in graph.ports]
     if unknown:
         raise InputError(f"the graph has no input '{unknown[0]}' whose files could be native")
-    raw = RawFiles(graph, read_input_list(path), native, frozenset(native_names))
+    given = read_input_list(path)
+    _say_outputs(graph, given)
+    raw = RawFiles(graph, given, native, frozenset(native_names))
     return CountedSamples(
         graph, lambda: map(raw.sample, range(len(raw.groups))), len(raw.groups), raw.subject
     )
+
+
+def _say_outputs(graph: Graph, given: InputList) -> None:
+    """Lines of # and % name what else somebody wants to see: calibration looks at all tensors anyway."""
+    names = {qnn_name(x.name) for x in (*graph.values(), *graph.nodes)} | set(map(qnn_name, graph.merged))
+    unknown = [name for name in given.outputs if qnn_name(name) not in names]
+    if unknown:
+        listed = ", ".join(f"'{name}'" for name in unknown)
+        warnings.warn(
+            f"{given.path}: the graph has no layer or tensor {listed}, which a line of # or % names",
+            OpenQnnWarning,
+            stacklevel=4,
+        )
 
 
 def _load(path: Path) -> Any:
