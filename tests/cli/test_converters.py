@@ -282,6 +282,26 @@ def test_all_files_or_none(convert: Converter) -> None:
     assert_refused(tool(NAME, "-i", source, "-o", source), "is the source model itself")
 
 
+@pytest.mark.parametrize(("name", "file"), [(NAME, "m.cpp"), ("qairt-converter", "m.dlc")])
+def test_what_no_converter_wrote_stays(convert: Converter, name: str, file: str) -> None:
+    target = convert.folder / file
+    target.write_text("my own\n")
+    argv = (name, "-i", convert.save(image_model()), "-o", target)
+    assert_refused(tool(*argv), f"{file} exists, and no converter wrote it")
+    assert target.read_text() == "my own\n"
+    target.unlink()
+    assert tool(*argv).code == 0 and tool(*argv).code == 0  # a result of its own is replaced
+
+
+def test_json_of_the_users_beside_the_result_stays(convert: Converter) -> None:
+    beside = convert.folder / "m_encodings.json"
+    beside.write_text('{"mine": 1}')
+    argv = (NAME, "-i", convert.save(image_model()), "-o", convert.folder / "m.cpp")
+    result = tool(*argv, "--dump_encoding_json", "--float_fallback")
+    assert_refused(result, "exists and is no encodings file")
+    assert beside.read_text() == '{"mine": 1}' and not (convert.folder / "m.cpp").exists()
+
+
 def test_convert_picks_the_writer_by_suffix(convert: Converter) -> None:
     path = convert.save(image_model())
     for suffix, beside in ((".cpp", ["m.bin", "m.cpp", "m_net.json"]), (".oqnn", ["m.oqnn"])):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from openqnn.cli.borders import custom_encodings, legacy_borders, qairt_borders
 from openqnn.cli.quantizing import (
     LIKE_QNN,
+    check_encodings,
     input_types,
     overrides_of,
     quantized,
@@ -19,6 +20,7 @@ from openqnn.cli.quantizing import (
     write_encodings,
 )
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, OutputError, UnsupportedError, UsageError
+from openqnn.formats.kinds import is_converted
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from openqnn.options.model_lib import ModelLib
@@ -67,6 +69,8 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
         return _dry_run(source.input_network, settings, steps.dry_run)
     target = Path(output.output_path or Path(source.input_network).with_suffix(".cpp"))
     _check_target(target, Path(source.input_network))
+    if asked.encodings.dump_encoding_json:
+        check_encodings(target)
     copyright_text = _text_of(output.copyright_file)
     without = {
         *(SIMPLIFICATIONS if source.no_simplification else ()),
@@ -275,6 +279,8 @@ def _check_target(target: Path, source: Path) -> None:
         raise OutputError(f"{target} is a directory", hint=f"-o {target / source.stem}{target.suffix}")
     if target.exists() and source.exists() and target.samefile(source):
         raise OutputError(f"{target} is the source model itself", hint="give another file with -o")
+    if target.exists() and not is_converted(target):
+        raise OutputError(f"{target} exists, and no converter wrote it", hint="give another file with -o")
 
 
 def _check_inputs(graph: Graph, names: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-import zipfile
 from argparse import Namespace
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from openqnn.cli.metric_script import read_metric
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.dlc_metadata import COMMAND
 from openqnn.formats.files import check_place, replacing
+from openqnn.formats.kinds import is_converted
 from openqnn.options.field import options_of, read_options
 from openqnn.options.quantizer import (
     QairtQuantizerFiles,
@@ -280,7 +280,7 @@ def _check_beside(asked: Asked, output: QuantizeOutput, target: Path, source: Pa
     from openqnn.analysis.quant_page import is_quant_page
 
     if asked.encodings.dump_encoding_json and not output.overwrite:
-        _check_encodings(target)
+        check_encodings(target)
     report = Path(output.report)
     if not output.report:
         return
@@ -292,7 +292,7 @@ def _check_beside(asked: Asked, output: QuantizeOutput, target: Path, source: Pa
         raise OutputError(f"{report} exists and is no report", hint="--overwrite replaces it")
 
 
-def _check_encodings(target: Path) -> Path:
+def check_encodings(target: Path) -> Path:
     """Where --dump_encoding_json writes; OutputError where that is something else than encodings."""
     from openqnn.formats.encodings import may_replace
 
@@ -364,10 +364,10 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         raise UsageError("there is nothing to quantize with", hint="--input_list FILE, or --float_fallback")
     if target.exists() and source.exists() and target.samefile(source):
         raise OutputError(f"{target} is the source itself", hint="give another file with --output_dlc")
-    if target.exists() and not zipfile.is_zipfile(target):
+    if target.exists() and not is_converted(target):
         raise OutputError(f"{target} exists and is no DLC", hint="give another file with --output_dlc")
     if asked.encodings.dump_encoding_json:
-        _check_encodings(target)
+        check_encodings(target)
     if files.use_aimet_quantizer:
         _check_aimet(files, asked)
     opened = open_graph(source)
@@ -448,7 +448,7 @@ def write_encodings(graph: Graph, target: Path, overwrite: bool = False) -> Path
     from openqnn.formats import encodings
     from openqnn.quant.export import encodings_of
 
-    path = _encodings_beside(target) if overwrite else _check_encodings(target)
+    path = _encodings_beside(target) if overwrite else check_encodings(target)
     encodings.write_encodings(path, encodings_of(graph, shared=True), ENCODINGS_VERSION)
     return path
 

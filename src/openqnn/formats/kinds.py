@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 _CONTEXT = "a QNN context binary: `openqnn inspect` tells what is in it; qnn-net-run has --retrieve_context"
@@ -21,6 +22,7 @@ _SIGNATURES = [
     (b"version https://git-lfs", 0, "a Git LFS pointer, not the model itself: run 'git lfs pull'"),
 ]
 _LONGEST = 512
+_MODEL_SOURCE, _HEAD = b"QnnModel", 1 << 20  # a word of every model.cpp, behind a licence perhaps
 
 
 def look_of(first: bytes) -> str:
@@ -39,3 +41,11 @@ def other_than_context(path: str | os.PathLike[str]) -> str:
     except OSError:
         return ""
     return "" if found.endswith(_CONTEXT) else found
+
+
+def is_converted(path: Path) -> bool:
+    """Whether a file is what QNN's converters write: a DLC, or the source of a model."""
+    if zipfile.is_zipfile(path):
+        return True
+    with path.open("rb") as file:
+        return _MODEL_SOURCE in file.read(_HEAD)
