@@ -122,17 +122,29 @@ class _Reader:
             _known(entry, ("graph_names", *_GRAPH_KEYS), self._file, "graphs.")
             options = GraphOptions(**self._settings(entry, _GRAPH_KEYS, "graphs"))
             if "graph_names" not in entry:
+                self._check_single(every, "all other graphs")
                 every = options
             for name in name_list(entry, "graph_names", self._file, "graphs."):
+                self._check_single(named.get(name), f"graph '{name}'")
                 named[name] = options
         return named, every
+
+    def _check_single(self, before: GraphOptions | None, what: str) -> None:
+        if before is not None:
+            raise InputError(
+                f"{self._file}: graphs has two entries for {what}", hint="put their settings into one"
+            )
 
     def _devices(self, value: Any) -> tuple[DeviceOptions | None, str | None, str | None]:
         perf = profiling = None
         device: DeviceOptions | None = None
         for entry in _entries(value, self._file, "devices"):
             _known(entry, _DEVICE_KEYS, self._file, "devices.")
-            device = self._chip(entry) or device
+            chip = self._chip(entry) or device
+            if device is not None and chip != device:
+                hint = "a context is compiled for one of them"
+                raise InputError(f"{self._file}: devices are of different chips", hint=hint)
+            device = chip
             profiling = self._profiling(entry.get("profiling_level", profiling))
             self._ignore("devices", [key for key in _HARDWARE_KEYS if entry.get(key, 0) not in (0, [0])])
             for core in _entries(entry.get("cores"), self._file, "devices.cores"):
@@ -146,6 +158,11 @@ class _Reader:
 
     def _chip(self, entry: Mapping[str, Any]) -> DeviceOptions | None:
         soc = entry.get("soc_model", entry.get("soc_id"))
+        if entry.get("soc_id", soc) != soc:
+            raise InputError(
+                f"{self._file}: devices.soc_model is {soc!r}, and devices.soc_id is {entry['soc_id']!r}",
+                hint="leave out the one that is not meant; soc_id is the older name",
+            )
         arch = str(entry["dsp_arch"]).lower().removeprefix("v") if "dsp_arch" in entry else None
         if arch is not None and not arch.isdecimal():
             raise InputError(f"{self._file}: devices.dsp_arch is like 'v75', not {entry['dsp_arch']!r}")
