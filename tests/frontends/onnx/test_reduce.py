@@ -63,6 +63,7 @@ def test_running_sum(reverse: int, exclusive: int) -> None:
     check(parsed(f"(float[3,5] x) => (float[3,5] y) <int64 a = {{-1}}> {{ y = CumSum{head}(x, a) }}"))
 
 
+@pytest.mark.filterwarnings("ignore:no node reads 'a'")
 def test_axes_that_the_stated_shape_tells() -> None:
     body = "(float[2,3,4] x, int64[2] a) => (float[3] y) { y = ReduceSum<keepdims = 0>(x, a) }"
     check(parsed(body), {"a": np.array([0, 2])})

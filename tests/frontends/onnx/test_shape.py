@@ -106,6 +106,7 @@ def test_pad_beyond_the_data(mode: str) -> None:
     np.testing.assert_array_equal(found, np.pad(x, ((0, 0), (4, 5)), mode=mode))  # type: ignore[call-overload]
 
 
+@pytest.mark.filterwarnings("ignore:no node reads 's'")
 def test_shape_of_a_result_that_the_model_states() -> None:
     body = "(float[2,6] x, int64[2] s) => (float[3,4] y) { y = Reshape(x, s) }"
     check(parsed(body), {"s": np.array([3, 4])})
