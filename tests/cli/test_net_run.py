@@ -367,8 +367,9 @@ def test_settings_of_htp_are_read_back_or_told(mnist: Prepared) -> None:
 @pytest.mark.parametrize("level", ["basic", "detailed", "client"])
 def test_profiling_writes_the_log(mnist: Prepared, level: str) -> None:
     result = mnist.run(
-        "--dlc_path", mnist.dlc, "--profiling_level", level, "--graph_profiling_num_executions", 1
-    )
+        "--dlc_path", mnist.dlc, "--profiling_level", level, "--graph_profiling_num_executions", 1,
+        "--graph_profiling_start_delay", 0,
+    )  # fmt: skip
     assert_done(result)
     link = mnist.folder / "out/qnn-profiling-data.log"
     assert link.is_symlink()

@@ -9,6 +9,7 @@ import pytest
 
 from openqnn.errors import InputError
 from openqnn.runtime.config_file import RunConfig, read_config
+from openqnn.runtime.window import Window
 
 
 def read(folder: Path, content: object) -> RunConfig:
@@ -58,3 +59,19 @@ def test_the_file_of_htp_may_stand_alone(tmp_path: Path) -> None:
     assert read(tmp_path, {"graphs": [{"O": 3}]}).htp.every_graph is not None
     with pytest.raises(InputError, match="no setting 'graph'"):
         read(tmp_path, {"graphs": [], "graph": 1})
+
+
+def test_each_graph_has_its_own_window_of_profiling(tmp_path: Path) -> None:
+    entries = [
+        {"graph_name": "a", "graph_profiling_num_executions": 1},
+        {"graph_name": "b", "graph_profiling_start_delay": 0.5, "graph_profiling_num_executions": 5},
+        {"graph_name": "c"},
+    ]
+    found = read(tmp_path, {"graph_configs": entries})
+    assert found.windows == {"a": Window(0.0, 1), "b": Window(0.5, 5)}
+    assert found.graph_names == ("a", "b", "c")
+
+
+def test_a_window_of_the_command_line_comes_first() -> None:
+    assert Window(2.0).over(Window(0.5, 5)) == Window(2.0, 5)
+    assert Window(executions=3).over(Window(0.5, 5)) == Window(0.5, 3)

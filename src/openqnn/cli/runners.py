@@ -37,6 +37,7 @@ from openqnn.runtime.net_run import GraphRun, RunSettings
 from openqnn.runtime.results import unfinished
 from openqnn.runtime.standby import taken
 from openqnn.runtime.wanted import Wanted
+from openqnn.runtime.window import Window
 
 SKIP = "__"
 LOADING = 600.0  # seconds: a damaged binary can make a library loop for ever
@@ -133,8 +134,8 @@ def _settings(
         depth=config.queue_depth,
         cache_sets=inputs.max_input_cache_tensor_sets,
         cache_bytes=None if cache is None else cache * MB,
-        profile_delay=profile.graph_profiling_start_delay or config.profile_delay,
-        profile_executions=profile.graph_profiling_num_executions or config.profile_executions,
+        window=Window(profile.graph_profiling_start_delay, profile.graph_profiling_num_executions),
+        windows=config.windows,
     )
 
 

@@ -94,13 +94,12 @@ def setup(
 
 def _idle(config: RunConfig, level: str, chosen: bool) -> list[str]:
     """Settings of the file that do nothing beside these flags."""
-    windowed = config.profile_delay or config.profile_executions is not None
     reasons = {
         "context_configs.enable_graphs: it chooses among the graphs of a context binary": (
             bool(config.enabled) and chosen
         ),
         "graph_configs.graph_profiling_*: nothing is profiled without --profiling_level": (
-            bool(windowed) and not level
+            bool(config.windows) and not level
         ),
         "devices.profiling_level: linting goes with --profiling_level backend": (
             config.htp.profiling_level is not None and level != "backend"

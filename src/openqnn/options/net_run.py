@@ -27,6 +27,11 @@ def seconds(text: str) -> float:
     return value
 
 
+def delay(text: str) -> float:
+    """Seconds to wait, perhaps none."""
+    return 0.0 if text.strip("0.") == "" and "0" in text else seconds(text)
+
+
 def milliseconds(text: str) -> float:
     """Microseconds, as the original takes its limits, in seconds."""
     return min(positive(text), 10**18) / 1e6
@@ -238,7 +243,7 @@ class NetRunProfiling:
         0.0,
         "--graph_profiling_start_delay",
         metavar="S",
-        parse=seconds,
+        parse=delay,
         help="seconds of execution before profiling starts",
     )
     graph_profiling_num_executions: int | None = option(

@@ -12,6 +12,7 @@ from typing import Any
 
 from openqnn.errors import InputError
 from openqnn.qnn.htp_config import HTP_KEYS, HtpConfig, name_list, read_htp_config
+from openqnn.runtime.window import Window
 
 _PRIORITIES = ("low", "normal", "normal_high", "high")
 _OUTER = (
@@ -34,8 +35,8 @@ class RunConfig:
     htp: HtpConfig = field(default_factory=HtpConfig)
     queue_depth: int | None = None
     enabled: tuple[str, ...] = ()
-    profile_delay: float = 0.0
-    profile_executions: int | None = None
+    windows: Mapping[str, Window] = field(default_factory=dict[str, Window])
+    """By graph: which executions are profiled."""
     graph_names: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -59,7 +60,7 @@ class _Reader:
         context = self._object(content, "context_configs")
         self._known(context, _CONTEXT, "context_configs.")
         self._context(context)
-        names, delay, executions = self._graphs(content.get("graph_configs", []))
+        names, windows = self._graphs(content.get("graph_configs", []))
         profile = self._object(content, "profile_configs")
         self._known(profile, ("num_max_events",), "profile_configs.")
         if "num_max_events" in profile:
@@ -68,7 +69,7 @@ class _Reader:
         depth = self._depth(context, self._object(content, "async_graph_execution_config"))
         enabled = name_list(context, "enable_graphs", self._file, "context_configs.")
         remarks = (*self._remarks, *htp.ignored)
-        return RunConfig(htp, depth, enabled, delay, executions, names, remarks)
+        return RunConfig(htp, depth, enabled, windows, names, remarks)
 
     def _extensions(self, entry: Mapping[str, Any]) -> HtpConfig:
         self._known(entry, ("shared_library_path", "config_file_path"), "backend_extensions.")
@@ -98,21 +99,28 @@ class _Reader:
         if value != "normal":
             self._remarks.append(f"{where}.{key}: it orders the work on a device, and does nothing here")
 
-    def _graphs(self, entries: Any) -> tuple[tuple[str, ...], float, int | None]:
+    def _graphs(self, entries: Any) -> tuple[tuple[str, ...], dict[str, Window]]:
         names: list[str] = []
-        delay, executions = 0.0, None
+        windows: dict[str, Window] = {}
         for entry in entries if isinstance(entries, list) else [entries]:
             self._known(entry, _GRAPH, "graph_configs.")
             if not isinstance(entry.get("graph_name"), str):
                 raise InputError(f"{self._file}: an entry of graph_configs has no graph_name")
             names.append(entry["graph_name"])
             self._priority(entry, "graph_priority", "graph_configs")
-            if "graph_profiling_start_delay" in entry:
-                delay = self._number(entry, "graph_profiling_start_delay", "graph_configs.")
-            if "graph_profiling_num_executions" in entry:
-                found = self._number(entry, "graph_profiling_num_executions", "graph_configs.", whole=True)
-                executions = int(found)
-        return tuple(names), delay, executions
+            window = self._window(entry)
+            if window != Window():
+                windows[entry["graph_name"]] = window
+        return tuple(names), windows
+
+    def _window(self, entry: Mapping[str, Any]) -> Window:
+        delay, executions = 0.0, None
+        if "graph_profiling_start_delay" in entry:
+            delay = self._number(entry, "graph_profiling_start_delay", "graph_configs.")
+        if "graph_profiling_num_executions" in entry:
+            found = self._number(entry, "graph_profiling_num_executions", "graph_configs.", whole=True)
+            executions = int(found)
+        return Window(delay, executions)
 
     def _number(self, entry: Mapping[str, Any], key: str, where: str, *, whole: bool = False) -> float:
         value = entry[key]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from openqnn.qnn.worker import Reporter
 from openqnn.runtime.feed import Feed, is_native
 from openqnn.runtime.results import Results
 from openqnn.runtime.vendor import VendorModel, multiplied, now, system_beside
+from openqnn.runtime.window import Window
 
 DEFAULT_DEPTH = 10
 PROFILE_LOG, PROFILE_LINK = "qnn-profiling-data_0.log", "qnn-profiling-data.log"
@@ -45,8 +46,9 @@ class RunSettings:
     depth: int | None = None
     cache_sets: int | None = None
     cache_bytes: int | None = None
-    profile_delay: float = 0.0
-    profile_executions: int | None = None
+    window: Window = field(default_factory=Window)
+    """Which executions are profiled; `windows` say it by graph, where this one does not."""
+    windows: Mapping[str, Window] = field(default_factory=dict[str, Window])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +213,13 @@ class _GraphLoop:
         meter, settings = self._model.meter, self._settings
         if not meter.active:
             return binding.run
+        window = settings.window.over(settings.windows.get(self._graph.name, Window()))
         began, measured = time.monotonic(), 0
 
         def execute() -> object:
             nonlocal measured
-            late = time.monotonic() - began >= settings.profile_delay
-            few = settings.profile_executions is None or measured < settings.profile_executions
+            late = time.monotonic() - began >= window.delay
+            few = window.executions is None or measured < window.executions
             if not (late and few):
                 return binding.run()
             measured += 1
