@@ -30,7 +30,7 @@ def net(text: str = BEFORE, *changes: tuple[str, str]) -> Net:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    return lower(parse_graph(text))
+    return lower(parse_graph(text), idle=True)
 
 
 def differences(*changes: tuple[str, str], tolerance: float = 0.0) -> list[Difference]:

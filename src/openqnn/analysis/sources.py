@@ -26,7 +26,7 @@ def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None =
     reader = _READERS.get(Path(path).suffix)
     if reader is not None:
         return reader(path, timeout=_SECONDS)
-    return [lower(open_graph(path, **({} if is_container(path) else settings or {})))]
+    return [lower(open_graph(path, **({} if is_container(path) else settings or {})), idle=True)]
 
 
 def read_net(path: str | os.PathLike[str], graph: str = "", settings: Mapping[str, Any] | None = None) -> Net:

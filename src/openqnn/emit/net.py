@@ -41,10 +41,11 @@ class _Names:
         return candidate
 
 
-def lower(graph: Graph, names: dict[str, str] | None = None) -> Net:
+def lower(graph: Graph, names: dict[str, str] | None = None, *, idle: bool = False) -> Net:
     """Plain records of the whole graph. Inputs and outputs keep the graph's order.
 
-    `names` is told which record each value of the graph became, if any.
+    `names` is told which record each value of the graph became, if any. With `idle`, inputs that no node
+    reads are there too, for those who only look.
     """
     tensor_names, node_names = _Names(), _Names()
     produced = {v for n in graph.nodes for v in n.outputs}
@@ -61,7 +62,7 @@ def lower(graph: Graph, names: dict[str, str] | None = None) -> Net:
                 names[value.name] = name
         return name
 
-    inputs = tuple(tensor(v) for v in graph.inputs if v.users or graph.is_output(v))
+    inputs = tuple(tensor(v) for v in graph.inputs if idle or v.users or graph.is_output(v))
     nodes = [
         NetNode(
             node_names.of(node), node.package, node.op,
