@@ -75,6 +75,8 @@ def test_layouts_of_some_are_preserved(convert: Converter) -> None:
         (["--preserve_io", "--preserve_io", "layout", "x"], "both for all inputs and outputs and for some"),
         (["--preserve_io", "colour"], "'colour' is none of layout, datatype"),
         (["--preserve_io", "layout", "z"], "no input or output 'z'"),
+        (["--input_layout", "y", "NCHW"], "the model has no input 'y'"),
+        (["--input_dtype", "y", "float16"], "the model has no input 'y'"),
         (["--input_layout", "z", "NHWC"], "no input or output 'z'"),
         (["--input_layout", "x", "NFC"], "layout NFC has 3 axes"),
         (["-l", "x", "HWC"], "'HWC' is none of"),

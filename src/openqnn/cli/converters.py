@@ -81,7 +81,7 @@ def run_onnx_converter(arguments: Namespace, command: str) -> int:
     if not asked.wanted:
         more |= {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
     graph = _converted(source.input_network, more, steps.debug)
-    _check_inputs(graph, [name for name, _ in io.input_type])
+    _check_inputs(graph, [name for name, _ in (*io.input_type, *io.input_dtype, *io.input_layout)])
     if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
         warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)
     told = graph
@@ -176,6 +176,7 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
     without = SIMPLIFICATIONS if onnx.no_simplification else ()
     more = {**settings, **widths, "borders": borders, "without": without}
     graph = _converted(source.input_network, {**more, "keep_quant_nodes": False}, output.debug)
+    _check_inputs(graph, [name for name, _ in (*source.input_dtype, *source.input_layout)])
     if known.quantization_overrides:
         graph.given |= overrides_of(graph, known.quantization_overrides)
     _write_dlc(graph, target, packages.package_name, metadata)
@@ -302,6 +303,7 @@ def _text_of(path: str) -> str:
 def _report(graph: Graph, files: Sequence[Path]) -> None:
     for file in files:
         print(f"{file}: {file.stat().st_size:,} bytes")
-    for kind, values in (("input", graph.inputs), ("output", graph.outputs)):
+    read = [v for v in graph.inputs if v.users or graph.is_output(v)]
+    for kind, values in (("input", read), ("output", graph.outputs)):
         for v in values:
             print(f"  {kind} {v.name}: {v.dtype.label} {'x'.join(map(str, v.shape)) or 'scalar'}")
