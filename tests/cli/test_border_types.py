@@ -18,9 +18,8 @@ import yaml
 from onnx import TensorProto, helper
 
 import openqnn as package
-from openqnn.errors import LibraryError
-from openqnn.qnn.library import find_library
 from tests.cli.tool import assert_refused, tool
+from tests.libraries import need
 from tests.onnx_models import model, tensor, weight
 
 IMAGE, PLAIN = (1, 8, 8, 3), (1, 8, 8, 4)
@@ -88,10 +87,7 @@ def types(graph: package.Graph) -> dict[str, str]:
 
 
 def run(model: Sequence[str], *flags: str, backend: str = "htp") -> None:
-    try:
-        find_library(backend)
-    except LibraryError as e:
-        pytest.skip(f"Qualcomm's library is not here: {e.message}")
+    need(backend)
     done = tool(
         "qnn-net-run", *model, "--backend", "htp", "--input_list", "inputs.txt", "--output_dir", "o", *flags
     )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from openqnn import Session
-from openqnn.errors import LibraryError, UnsupportedError
+from openqnn.errors import UnsupportedError
 from openqnn.ops import OPS
-from openqnn.qnn.library import find_library
+from tests.libraries import need
 from tests.ops.database import Case
 from tests.ops.harness import all_cases, build
 
@@ -20,10 +20,7 @@ REFUSED = {"Dequantize-bits16", "Dequantize-bits32"}  # see openqnn.passes.suit
 
 @pytest.fixture(autouse=True)
 def _library() -> None:
-    try:
-        find_library(LIBRARY)
-    except LibraryError as e:
-        pytest.skip(f"libQnnCpu is not here: {e.message}")
+    need(LIBRARY)
 
 
 @pytest.mark.slow

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from openqnn import Session
-from openqnn.errors import LibraryError, UnsupportedError
+from openqnn.errors import UnsupportedError
 from openqnn.ir import Graph
 from openqnn.ir.text import parse_graph
 from openqnn.passes.suit import suit, suit_file
-from openqnn.qnn.library import find_library
+from tests.libraries import need
 
 CPU, SHAPE = "libQnnCpu.so", (1, 4, 2)
 ENCODINGS = {
@@ -34,10 +34,7 @@ graph "g" {{
 
 @pytest.fixture(autouse=True)
 def _library() -> None:
-    try:
-        find_library(CPU)
-    except LibraryError as e:
-        pytest.skip(f"libQnnCpu is not here: {e.message}")
+    need(CPU)
 
 
 @pytest.mark.parametrize("kind", ["ufixed8", "sfixed8", "sfixed8 by channel"])
