@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openqnn.emit import lower
 from openqnn.errors import UsageError
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.queue import ExecutionQueue
+from tests.ops.harness import all_cases, build
 from tests.qnn.nets import ConvRelu, needs_cpu, needs_htp, unary
 
 CASE = ConvRelu()
@@ -50,3 +52,17 @@ def test_bound_arrays_are_filled_in_place() -> None:
         x[:] = 7
         assert binding.run()["y"] is binding.outputs["y"]
         assert binding.outputs["y"][0, 0] == 7
+
+
+@needs_cpu
+def test_a_row_too_many_meets_no_memory_of_others() -> None:
+    """libQnnCpu's BoxWithNmsLimit marks the end behind the last row, too."""
+    graph, arrays = build(next(case for case in all_cases() if case.op == "BoxWithNmsLimit"))
+    net = lower(graph)
+    with Backend("cpu") as cpu, Context(cpu) as context:
+        compiled = context.compose(net)
+        compiled.finalize()
+        binding = compiled.bind(dict(zip(net.inputs, arrays.values(), strict=True)))
+        classes = binding.run()[net.outputs[2]]
+        room = np.asarray(classes.base)
+        assert room.nbytes >= classes.nbytes + 4 and room[classes.size] == -1

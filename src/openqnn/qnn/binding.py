@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from openqnn.qnn.marshal import set_buffer
 from openqnn.qnn.net import Array, NetTensor, TensorKind
 
 _Status = c.c_uint64  # a struct of one number, which is passed like the number itself
+_SPARE = 4  # elements behind an output: libQnnCpu's BoxWithNmsLimit always writes a row too many
 _NOTIFY = c.CFUNCTYPE(None, c.c_void_p, _Status)
 
 
@@ -32,7 +34,9 @@ class Slot:
         if self.tensor.kind is not TensorKind.APP_READ:
             kind = self.tensor.kind.name
             raise BackendError(f"output '{self.tensor.name}' is of kind {kind}, not APP_READ")
-        return np.zeros(self.tensor.dims, abi.numpy_dtype(self.tensor.dtype))
+        count = math.prod(self.tensor.dims)
+        room = np.zeros(count + _SPARE, abi.numpy_dtype(self.tensor.dtype))
+        return room[:count].reshape(self.tensor.dims)
 
     def checked(self, array: Array) -> Array:
         wanted, dims = abi.numpy_dtype(self.tensor.dtype), self.tensor.dims
