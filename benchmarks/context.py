@@ -3,10 +3,11 @@
 Counted is everything from the converted graph, or from the DLC file once the tool has read its options, to
 the binary on disk: fitting the graph to HTP, starting the child process, loading the library, composing,
 reading the result back, writing the file. Not counted are the start of Python and its imports, beside which
-the tool opens the library and reads the DLC. Each run is a process of its own, so nothing is warm but the
-file cache. The yardstick: graphFinalize, contextGetBinarySize and contextGetBinary of the same run.
+the tool opens the library and reads the DLC: the faster they are, the less there is to hide behind, so the
+whole command, from its start on, stands beside it. Each run is a process of its own, so nothing is warm but
+the file cache. The yardstick: graphFinalize, contextGetBinarySize and contextGetBinary of the same run.
 
-    python -m benchmarks.context graph|dlc MODEL FOLDER      # one run, as JSON
+    python -m benchmarks.context graph|dlc MODEL FOLDER "$(date +%s.%N)"      # one run, as JSON
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +40,12 @@ COMPOSING = ("tensorCreateGraphTensor", "backendValidateOpConfig", "graphAddNode
 
 @dataclass(frozen=True)
 class Run:
-    """One compilation: seconds from start to file, and those in each of the library's functions."""
+    """One compilation: seconds from start to file, those in each of the library's functions, and those since
+    the process was started."""
 
     total: float
     inside: dict[str, float]
+    whole: float
 
     def of(self, names: tuple[str, ...]) -> float:
         return sum(self.inside.get(name, 0.0) for name in names)
@@ -52,7 +56,7 @@ class Run:
 
 
 def measure() -> Section:
-    columns = ("model", "from", "finalize, serialise", "open", "compose", "total", "ratio", "lowest")
+    columns = ("model", "from", "finalize, serialise", "open", "compose", "total", "ratio", "lowest", "whole")
     section = Section("Context binaries: milliseconds in the library, and in all (median of ratios)", columns)
     for model in MODELS:
         for way, words in WAYS.items():
@@ -61,7 +65,7 @@ def measure() -> Section:
             run = next(run for run in runs if run.ratio == middle)
             inside = (run.of(names) * 1e3 for names in (YARDSTICK, OPENING, COMPOSING))
             lowest = min(run.ratio for run in runs)
-            section.rows.append((model, way, *inside, run.total * 1e3, middle, lowest))
+            section.rows.append((model, way, *inside, run.total * 1e3, middle, lowest, run.whole * 1e3))
             if model in COUNTED:
                 what = f"{model}, {words}, whole time by the library's"
                 section.verdicts.append(Verdict(what, middle, RATIO, at_least=False))
@@ -71,17 +75,21 @@ def measure() -> Section:
 def _runs(way: str, model: str) -> list[Run]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "benchmarks.context", way, model, folder]
-        found = [subprocess.run(command, capture_output=True, check=True) for _ in range(REPEAT)]
-    return [Run(**json.loads(done.stdout)) for done in found]
+        return [_run([*command, str(time.time())]) for _ in range(REPEAT + 1)][1:]  # the first makes the DLC
 
 
-def _once(way: str, model: str, folder: Path) -> Run:
+def _run(command: list[str]) -> Run:
+    done = subprocess.run(command, capture_output=True, check=True)
+    return Run(**json.loads(done.stdout))
+
+
+def _once(way: str, model: str, folder: Path, start: float) -> Run:
     file, dlc = folder / "context.bin", folder / "model.dlc"
     file.unlink(missing_ok=True)
     if way == "dlc":
         if not dlc.exists():
             subprocess.run([sys.executable, "-c", DLC, model, str(dlc)], check=True)
-        return _tool(dlc, file)
+        return _tool(dlc, file, start)
     import openqnn
     import openqnn.compiler
     from openqnn.passes import htp  # noqa: F401  imports do not count
@@ -90,26 +98,39 @@ def _once(way: str, model: str, folder: Path) -> Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graph = openqnn.convert(model_path(model), input_shapes=static_shapes(model))
-    start = time.perf_counter()
+    begin = time.time()
     made = openqnn.compile(graph)
     made.save(file)
-    return Run(time.perf_counter() - start, dict(made.seconds))
+    return _since(begin, start, made.seconds)
 
 
-def _tool(dlc: Path, file: Path) -> Run:
+def _since(begin: float, start: float, seconds: Mapping[str, float]) -> Run:
+    now = time.time()
+    return Run(now - begin, dict(seconds), now - start)
+
+
+def _tool(dlc: Path, file: Path, start: float) -> Run:
     """The command as it starts: what it imports comes after the process that opens the library."""
-    from openqnn import compiler
+    from openqnn.cli import legacy
     from openqnn.cli.ahead import run_ahead
 
-    plain, runs = compiler.compile_source, list[Run]()
+    plain, runs = legacy.run_tool, list[Run]()
 
-    def timed(*arguments: Any, **named: Any) -> compiler.Compiled:
-        start = time.perf_counter()
-        made = plain(*arguments, **named)
-        runs.append(Run(time.perf_counter() - start, dict(made.seconds)))
-        return made
+    def timed(name: str) -> int:
+        from openqnn import compiler  # where the tool does, and before it takes a function from there
 
-    compiler.compile_source = timed  # before the tool imports it
+        compile_source = compiler.compile_source
+
+        def measured(*arguments: Any, **named: Any) -> compiler.Compiled:
+            begin = time.time()
+            made = compile_source(*arguments, **named)
+            runs.append(_since(begin, start, made.seconds))
+            return made
+
+        compiler.compile_source = measured
+        return plain(name)
+
+    legacy.run_tool = timed
     options = {
         "backend": "libQnnHtp.so",
         "dlc_path": dlc,
@@ -131,4 +152,4 @@ openqnn.convert(model_path(sys.argv[1]), input_shapes=static_shapes(sys.argv[1])
 
 
 if __name__ == "__main__":
-    print(json.dumps(vars(_once(sys.argv[1], sys.argv[2], Path(sys.argv[3])))))
+    print(json.dumps(vars(_once(sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])))))

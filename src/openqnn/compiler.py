@@ -11,16 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openqnn.emit import lower
-from openqnn.emit.borders import Suited, border_changes
-from openqnn.emit.epcontext import write_epcontext
-from openqnn.emit.read import graph_of, value_of
 from openqnn.errors import ModelError, OpenQnnError, UsageError
 from openqnn.formats.files import Parked, replacing_path
-from openqnn.ir import Graph, Port, dtype_of
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
@@ -28,7 +24,7 @@ from openqnn.qnn.dlc import read_dlc
 from openqnn.qnn.draft import Draft
 from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.isolated import Worker
-from openqnn.qnn.library import find_library
+from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.memory import keep_freed
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net, without_idle
@@ -55,7 +51,11 @@ from openqnn.runtime.vendor import (
 )
 from openqnn.runtime.wanted import Wanted, tell_compiled_in, with_wanted
 
-HTP_LIBRARY, IR_LIBRARY, SAVER_LIBRARY = "libQnnHtp", "libQnnIr", "libQnnSaver"
+if TYPE_CHECKING:  # takes long to import, and is for child processes
+    from openqnn.emit.borders import Suited
+    from openqnn.ir import Graph
+
+IR_LIBRARY, SAVER_LIBRARY = "libQnnIr", "libQnnSaver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,6 @@ class Compiled:
     info: ContextInfo | None = None
 
 
-def is_htp(library: str) -> bool:
-    return Path(library).name.startswith(HTP_LIBRARY)
-
-
 def check_computes(library: str) -> None:
     """libQnnIr takes part like a backend, and gives out memory that nothing was written to."""
     if Path(library).name.startswith(IR_LIBRARY):
@@ -116,11 +112,13 @@ def check_compiles(library: str) -> None:
 
 def net_of(graph: Graph, library: str) -> Net:
     """A graph as records that suit a library."""
+    from openqnn.emit import lower
+
     return lower(_suit(graph, library))
 
 
 def _suit(graph: Graph, library: str, *, of_file: bool = False) -> Graph:
-    from openqnn.passes.suit import suit, suit_file  # takes long, and not all that is run has a graph
+    from openqnn.passes.suit import suit, suit_file
 
     return (suit_file if of_file else suit)(graph, Path(library).name)
 
@@ -180,6 +178,9 @@ def _stamp(path: str) -> tuple[object, ...]:
 
 def _suited(net: Net, library: str) -> Suited:
     """Applications go by the types of inputs and outputs that a file has, so these stay where they can."""
+    from openqnn.emit import lower
+    from openqnn.emit.borders import Suited, border_changes
+
     made = without_idle(net)
     known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
     graph = _graph_of(net) if known else None
@@ -190,6 +191,8 @@ def _suited(net: Net, library: str) -> Suited:
 
 def _graph_of(net: Net) -> Graph | None:
     """The graph behind the records; None where an operation is not one that is known here."""
+    from openqnn.emit.read import graph_of
+
     try:
         return graph_of(net)
     except ModelError:
@@ -374,6 +377,8 @@ class CompiledContext:
         """The file appears whole or not at all."""
         check_binary_name(path)
         if Path(path).suffix == ".onnx":
+            from openqnn.emit.epcontext import write_epcontext
+
             write_epcontext(path, self.blob, self.info)
         else:
             self.file.put(path)
@@ -402,6 +407,8 @@ class GraphExecutable:
     caller down."""
 
     def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
+        from openqnn.emit import lower
+
         path = find_library(library)
         check_computes(str(path))
         _check_htp(str(path), soc)
@@ -411,6 +418,8 @@ class GraphExecutable:
         self._compiled = CompiledNet(self._net, path, device=device, timeout=timeout)
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        from openqnn.ir import Port, dtype_of
+
         given: dict[str, Array] = {}
         read = (v for v in self._graph.inputs if v.name in self._names)
         for value, name in zip(read, self._net.inputs, strict=True):
@@ -452,6 +461,9 @@ class ContextExecutable:
 
 def border_of(path: str | PathLike[str], soc: str | int | None = None) -> Graph:
     """A graph with the inputs and outputs of a context binary, and no nodes: those are compiled away."""
+    from openqnn.emit.read import value_of
+    from openqnn.ir import Graph, Port
+
     try:
         info = describe_context(path)
     except ModelError as error:

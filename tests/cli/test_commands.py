@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import openqnn as api
+from openqnn.cli.legacy import HOMES
 from openqnn.ir.text import parse_graph
 from tests.cli.tool import assert_refused, environment, openqnn
 from tests.models.fetch import model_path
@@ -254,14 +255,37 @@ def test_a_reader_that_goes_away_is_no_error(network: Path) -> None:
     assert (process.wait(timeout=60), err) == (0, b"")
 
 
-def test_commands_start_without_the_heavy_libraries() -> None:
+PARSERS = {
+    "openqnn": "from openqnn.cli.main import parser; parser()",
+    **{
+        name: f"from openqnn.cli.legacy import tool_named, tool_parser; tool_parser(tool_named({name!r}))"
+        for name in HOMES
+    },
+}
+
+
+@pytest.mark.parametrize("command", PARSERS)
+def test_commands_start_without_the_heavy_libraries(command: str) -> None:
     """Help and usage errors are for people who wait: they import neither onnx nor onnxruntime."""
     script = (
-        "import sys; from openqnn.cli.main import parser; parser()\n"
-        "print([m for m in ('onnx', 'onnxruntime', 'rich') if m in sys.modules])"
+        f"import sys; {PARSERS[command]}\n"
+        "print([m for m in ('onnx', 'onnxruntime', 'rich', 'yaml') if m in sys.modules])"
     )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_compiling_a_file_imports_no_frontend() -> None:
+    """What a DLC file needs to be read and compiled: all of it goes before the library's own work."""
+    script = (
+        "import sys, openqnn.cli.ahead, openqnn.cli.context_tools, openqnn.passes.suit\n"
+        "print([m for m in ('onnx', 'onnxruntime', 'yaml') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment(), check=True
+    )
     assert done.stdout == "[]\n"
 
 

@@ -12,7 +12,8 @@ import pytest
 from onnx import helper
 
 import openqnn
-from openqnn.cli.legacy import recorded, tool_named, tool_parser
+from openqnn.cli.legacy import tool_named
+from openqnn.cli.tool import recorded, tool_parser
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from tests.cli.converting import Converter, channel_last, image_model, random, reference

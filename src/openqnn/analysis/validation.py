@@ -11,7 +11,7 @@ from openqnn.emit import lower
 from openqnn.errors import LibraryError, UnsupportedError
 from openqnn.ir import DType, Graph
 from openqnn.qnn.graph import float_nodes
-from openqnn.qnn.library import find_library
+from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc, no_floats, soc_of_arch
@@ -98,10 +98,10 @@ class Matrix:
 def validate_graph(graph: Graph, library: str, soc: str | int | None = None) -> Validation:
     """Put every node to the library; for HTP in the form that HTP is given, for a SoC."""
     path = find_library(library)
-    is_htp = "Htp" in path.name
-    chip = find_soc(soc) if is_htp or soc is not None else None
+    for_htp = is_htp(path)
+    chip = find_soc(soc) if for_htp or soc is not None else None
     try:
-        net = suited_net(graph, is_htp)
+        net = suited_net(graph, for_htp)
     except UnsupportedError as error:
         return _illegal(graph, path.name, str(chip), error)
     device = DeviceOptions(chip.model) if chip else None

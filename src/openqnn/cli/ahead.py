@@ -1,4 +1,7 @@
-"""Tools that open a vendor's library: it is opened, and the model read, while the rest is imported."""
+"""Tools that open a vendor's library: it is opened, and the model read, while the rest is imported.
+
+The process that does so starts before most of that, and imports what it needs itself.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 
-from openqnn.compiler import is_htp, read_ahead, resolved
 from openqnn.errors import LibraryError, OpenQnnWarning
-from openqnn.passes import htp  # noqa: F401  so that the child process has what a task needs
+from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.worker import Reporter
 from openqnn.runtime.standby import get_ready
 
 BACKEND, DLC = "--backend", "--dlc_path"
@@ -24,16 +27,24 @@ def run_ahead(name: str) -> int:
     if is_htp(library):
         files = [path for path in _value(DLC, sys.argv[1:]).split(",") if path]
         weights = sum(os.path.getsize(path) for path in files if os.path.isfile(path))
-        get_ready(library, partial(read_ahead, files, library), weights)
+        get_ready(library, partial(_read, files, library), weights)
     from openqnn.cli.legacy import run_tool
 
     return run_tool(name)
 
 
+def _read(files: Sequence[str], library: str, reporter: Reporter) -> None:
+    """In the child, beside the library that is opened."""
+    from openqnn.compiler import read_ahead
+    from openqnn.passes import suit  # noqa: F401  also where there is no file to read
+
+    read_ahead(files, library, reporter)
+
+
 def _library(arguments: Sequence[str]) -> str:
     """What the options will say, as far as it can be told without reading them; "" where it cannot."""
     with suppress(LibraryError), warnings.catch_warnings(action="ignore", category=OpenQnnWarning):
-        return resolved(_value(BACKEND, arguments))
+        return str(find_library(_value(BACKEND, arguments)))
     return ""
 
 

@@ -6,6 +6,7 @@ import tarfile
 from argparse import Namespace
 from pathlib import Path
 
+from openqnn.cli.tool import Tool
 from openqnn.cli.vendor_tools import (
     GRAPH_FILES,
     opened_binary,
@@ -176,3 +177,21 @@ def run_extract(arguments: Namespace) -> int:
         file.write(data)
     print(f"{target}: {', '.join(found.partitions)}, {len(data):,} bytes")
     return 0
+
+
+TOOLS = (
+    Tool(
+        "qnn-context-binary-generator",
+        "Compile graphs for a backend into one context binary.",
+        "(--model FILES | --dlc_path FILES) --backend LIBRARY --binary_file NAME [options]",
+        (GeneratorModel, GeneratorOutput, Tooling),
+        lambda arguments, _: run_generator(arguments),
+    ),
+    Tool(
+        "qnn-context-binary-utility",
+        "Validate a context binary and write its description as JSON.",
+        "--context_binary FILE [--json_file FILE]",
+        (UtilityOptions,),
+        lambda arguments, _: run_utility(arguments),
+    ),
+)  # fmt: skip

@@ -19,6 +19,7 @@ from openqnn.cli.quantizing import (
     read_asked,
     write_encodings,
 )
+from openqnn.cli.tool import Tool
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, OutputError, UnsupportedError, UsageError
 from openqnn.formats.kinds import is_converted
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
@@ -26,7 +27,13 @@ from openqnn.options.field import read_options
 from openqnn.options.model_lib import ModelLib
 from openqnn.options.packages import Checker, Packages, QairtPackages
 from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
-from openqnn.options.quantizer import KeptNodes, QairtQuantizer
+from openqnn.options.quantizer import (
+    KeptNodes,
+    QairtQuantizer,
+    QuantizerChoices,
+    QuantizerData,
+    QuantizerEncodings,
+)
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
@@ -307,3 +314,34 @@ def _report(graph: Graph, files: Sequence[Path]) -> None:
     for kind, values in (("input", read), ("output", graph.outputs)):
         for v in values:
             print(f"  {kind} {v.name}: {v.dtype.label} {'x'.join(map(str, v.shape)) or 'scalar'}")
+
+
+TOOLS = (
+    Tool(
+        "qnn-onnx-converter",
+        "Convert an ONNX model to QNN: C++ source, weights, and a description for viewers. Images become "
+        "channel-last unless --preserve_io or --custom_io say otherwise.",
+        "-i MODEL [-o MODEL.cpp] [options]",
+        (
+            ConverterSource, ConverterIo, ConverterSteps, ConverterOutput,
+            QuantizerData, QuantizerChoices, QuantizerEncodings, KeptNodes, Packages, Checker,
+        ),
+        run_onnx_converter,
+        takes_shapes=True,
+    ),
+    Tool(
+        "qairt-converter",
+        "Convert a model to a DLC file. Layouts stay as they are in the source model.",
+        "-i MODEL [-o MODEL.dlc] [options]",
+        (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages),
+        run_qairt_converter,
+        takes_shapes=True,
+    ),
+    Tool(
+        "qnn-model-lib-generator",
+        "Compile what qnn-onnx-converter wrote into libraries that applications load.",
+        "-c MODEL.cpp [-b MODEL.bin] [options]",
+        (ModelLib,),
+        run_model_lib_generator,
+    ),
+)  # fmt: skip

@@ -101,18 +101,18 @@ def run_reduce(arguments: Namespace) -> int:
     from openqnn.cli import report_diagnosis as show
     from openqnn.cli.progress import Stages
     from openqnn.pipeline import open_graph
-    from openqnn.qnn.library import find_library
+    from openqnn.qnn.library import find_library, is_htp
     from openqnn.qnn.options import DeviceOptions
     from openqnn.qnn.soc import find_soc
 
     source, options = read_options(arguments, SourceOptions), read_options(arguments, ReduceOptions)
     library = find_library(options.backend)
-    is_htp = "Htp" in library.name
-    if options.soc and not is_htp:
+    for_htp = is_htp(library)
+    if options.soc and not for_htp:
         raise UsageError(f"--soc: a chip can be chosen for HTP only, not for {library.name}")
-    chip = find_soc(options.soc or None) if is_htp else None
+    chip = find_soc(options.soc or None) if for_htp else None
     graph = open_graph(source.model, **_settings(source))
-    net = suited_net(graph, is_htp and not options.as_is)
+    net = suited_net(graph, for_htp and not options.as_is)
     with Stages() as stages:
         reduced = reduce_net(
             net,

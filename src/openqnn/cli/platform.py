@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from openqnn.cli.tool import Tool
 from openqnn.cli.vendor_tools import required, say
 from openqnn.errors import OpenQnnError, UsageError
 from openqnn.formats.files import replacing
@@ -103,3 +104,14 @@ def _try(path: Path, backend: str, dsp_type: str) -> str:
     except OpenQnnError as error:
         return error.message
     return "" if np.allclose(result, np.maximum(x, 0), rtol=1e-2) else f"it computed {result.tolist()}"
+
+
+TOOLS = (
+    Tool(
+        "qnn-platform-validator",
+        "Tell what of QNN works on this machine, on the console and in a CSV file.",
+        "--backend NAME [options]",
+        (ValidatorOptions,),
+        lambda arguments, _: run_validator(arguments),
+    ),
+)  # fmt: skip

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.metric_script import read_metric
+from openqnn.cli.tool import Tool
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.dlc_metadata import COMMAND
 from openqnn.formats.files import check_place, replacing
@@ -458,3 +459,14 @@ def overrides_of(graph: Graph, path: str) -> dict[str, Given]:
     from openqnn.quantization import read_given
 
     return read_given(graph, path)
+
+
+TOOLS = (
+    Tool(
+        "qairt-quantizer",
+        "Quantize a DLC file: a DLC whose tensors are in fixed point.",
+        "--input_dlc MODEL.dlc (--input_list FILE | --float_fallback) [options]",
+        (QairtQuantizerFiles, QuantizerData, QuantizerChoices, QuantizerEncodings),
+        run_qairt_quantizer,
+    ),
+)  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from openqnn.cli.tool import Tool
 from openqnn.cli.vendor_tools import (
     check_prefix,
     opened_binary,
@@ -159,3 +160,15 @@ def _tell(runs: list[GraphRun], folder: str) -> None:
             f"{run.name}: {run.inferences} inference(s), {each:.3f} ms each in the library, "
             f"{run.results} result(s) in {folder}"
         )
+
+
+TOOLS = (
+    Tool(
+        "qnn-net-run",
+        "Run a model on a backend, with inputs and results in files.",
+        "(--model FILES | --dlc_path FILES | --retrieve_context FILE) --backend LIBRARY --input_list FILES "
+        "[options]",
+        (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, Tooling),
+        lambda arguments, _: run_net_run(arguments),
+    ),
+)  # fmt: skip

@@ -1,7 +1,7 @@
 """Where console scripts begin: until a command runs, Ctrl-C ends them without a word.
 
 Python would answer with a traceback through whatever it is importing. So this comes before all that takes
-time to import, and `openqnn.cli.main.execute` takes over from it.
+time to import, and `openqnn.cli.execute` takes over from it.
 """
 
 from __future__ import annotations

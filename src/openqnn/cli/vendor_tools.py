@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from openqnn.compiler import SAVER_LIBRARY, Profiling, Source, is_htp, resolved
+from openqnn.compiler import SAVER_LIBRARY, Profiling, Source, resolved
 from openqnn.errors import LibraryError, ModelError, UsageError
-from openqnn.qnn.library import find_library
+from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.model_library import PREFIX
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.probe import probe_library

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from openqnn.errors import InputError
 from openqnn.formats.files import replacing
 
@@ -84,6 +82,8 @@ def read_io_config(path: str | os.PathLike[str]) -> tuple[list[IoEntry], list[Io
 
 
 def _load(path: str | os.PathLike[str]) -> Any:
+    import yaml
+
     try:
         return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as e:
@@ -263,6 +263,8 @@ def _template(b: Described, *, with_shape: bool = True) -> dict[str, Any]:
 
 
 def _write(path: str | os.PathLike[str], head: str, content: Any) -> None:
+    import yaml
+
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     with replacing(path) as file:
         file.write(f"{head}\n{text}".encode())

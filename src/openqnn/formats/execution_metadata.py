@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 FILE = "execution_metadata.yaml"
 
 
@@ -43,5 +41,7 @@ def graph_entry(
 
 def dump(tool: str, backend: str, build: str, graphs: Sequence[Mapping[str, Any]]) -> str:
     """The file's text."""
+    import yaml
+
     record = {"tool": tool, "backend": backend, "backend_build_id": build, "graphs": list(graphs)}
     return yaml.safe_dump(record, sort_keys=False, default_flow_style=None, width=100)

@@ -1,16 +1,20 @@
-"""The ONNX body that ops write themselves into when the built-in backend runs them."""
+"""The ONNX body that ops write themselves into when the built-in backend runs them.
+
+Few commands run it, and every command imports the ops: onnx waits until a node is written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import helper
 
 from openqnn.ir import Array, Value
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ class Body:
 
     def ops(self, kind: str, *inputs: str, count: int, domain: str = "", **attrs: Any) -> list[str]:
         """Adds a node with `count` outputs."""
+        from onnx import helper
+
         given = list(inputs)
         while given and not given[-1]:
             given.pop()
@@ -98,4 +104,6 @@ class Body:
         return x if list(perm) == sorted(perm) else self.op("Transpose", x, perm=list(perm))
 
     def cast(self, x: str, dtype: Any) -> str:
+        from onnx import helper
+
         return self.op("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

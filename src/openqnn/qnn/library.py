@@ -48,6 +48,10 @@ _loaded: dict[Path, Library] = {}
 _lock = threading.Lock()
 
 
+def is_htp(library: str | os.PathLike[str]) -> bool:
+    return Path(library).name.startswith("libQnnHtp")
+
+
 def find_library(name: str | os.PathLike[str]) -> Path:
     """The file that `name` means: a path, a file name such as libQnnCpu.so, or a short name such as cpu."""
     text = os.fspath(name)

@@ -1,0 +1,104 @@
+"""What every command has: exit codes, warnings, and one message for whatever stops it.
+
+Exit codes: 0 done, 1 the user's problem, 2 usage, 3 ours (with a traceback).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+
+from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
+
+DONE, USER, USAGE, OURS = 0, 1, 2, 3
+BY_SIGNAL = 128  # and the signal's number, as shells say it
+
+
+class Ended(KeyboardInterrupt):
+    """The system or a caller with a time limit ends the command: what is half done goes, as with Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def execute(command: Callable[[], int]) -> int:
+    """The exit code of a command, with its warnings and whatever stops it in our form."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `openqnn.cli.start` has left it so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    with warnings.catch_warnings():
+        # also under -W error: a warning never stops a command
+        warnings.simplefilter("always", OpenQnnWarning)
+        warnings.showwarning = _show_warning
+        with _endings():
+            return _run(command)
+
+
+@contextmanager
+def _endings() -> Generator[None]:
+    """Signals that ask for an end become an exception, where nobody else has a use for them."""
+    asked = [number for number in (signal.SIGTERM, signal.SIGHUP) if _is_free(number)]
+    for number in asked:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in asked:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _is_free(number: int) -> bool:
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and signal.getsignal(number) is signal.SIG_DFL
+
+
+def _end(number: int, _: object) -> None:
+    raise Ended(number)
+
+
+def _run(command: Callable[[], int]) -> int:
+    """The command's exit code; whatever stops it is said in one message."""
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except UsageError as e:
+        return _fail(e, USAGE)
+    except OpenQnnError as e:
+        return _fail(e, USER)
+    except Ended as e:
+        return _fail(f"ended by {signal.Signals(e.number).name}", BY_SIGNAL + e.number)
+    except KeyboardInterrupt:
+        return _fail("interrupted", BY_SIGNAL + signal.SIGINT)
+    except BrokenPipeError:
+        _drop_output()  # the reader went away: nothing more to say
+        return DONE
+    except OSError as e:  # the machine's or the user's: a name too long, a device that is full
+        _drop_output()
+        return _fail(f"{e.filename or 'output'}: {e.strerror or e}", USER)
+    except MemoryError as e:
+        return _fail(f"not enough memory{f': {e}' if str(e) else ''}", USER)
+    except Exception:
+        traceback.print_exc()
+        return _fail("this is a bug in openqnn; please report it with the traceback above", OURS)
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not complain when it ends."""
+    with suppress(OSError, ValueError):  # no real file behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(error: OpenQnnError | str, code: int) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -1,0 +1,56 @@
+"""Tools under the names that QNN users know: a list of option groups and a command."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from openqnn.options.field import add_options, options_of
+
+HELP_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A command line of its own. `run` gets the parsed arguments and the line that results record."""
+
+    name: str
+    doc: str
+    usage: str
+    groups: tuple[type[Any], ...]
+    run: Callable[[Namespace, str], int]
+    takes_shapes: bool = False
+
+
+class _Help(argparse.HelpFormatter):
+    """The same help on every Python: newer ones name the value of an option once, older ones each time."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH, max_help_position=34)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, action.dest.upper())
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+def tool_parser(tool: Tool) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        tool.name, f"{tool.name} {tool.usage}", tool.doc, formatter_class=_Help, allow_abbrev=False
+    )
+    for group in tool.groups:
+        add_options(made, group)
+    return made
+
+
+def recorded(tool: Tool, arguments: Namespace) -> str:
+    """The command line as results keep it: every argument in alphabetical order, defaults too."""
+    names = sorted(name for group in tool.groups for name, _ in options_of(group))
+    repeating = {name for group in tool.groups for name, o in options_of(group) if o.repeats}
+    values = {name: getattr(arguments, name) for name in names}
+    shown = {n: [] if v is None and n in repeating else v for n, v in values.items()}
+    return "; ".join([tool.name, *(f"{n}={None if v == '' else v}" for n, v in shown.items())])
