@@ -14,8 +14,9 @@ from openqnn.errors import OpenQnnWarning
 
 if TYPE_CHECKING:
     from openqnn.ir import Encoding, Graph, Node, Value
-    from openqnn.pipeline import Report, Session, check, compile, convert, load
+    from openqnn.pipeline import Report, check, compile, convert, load
     from openqnn.quantization import quantize
+    from openqnn.session import Session
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,8 +38,9 @@ __all__ = [
 
 _HOMES = {
     "openqnn.ir": ("Encoding", "Graph", "Node", "Value"),
-    "openqnn.pipeline": ("Report", "Session", "check", "compile", "convert", "load"),
+    "openqnn.pipeline": ("Report", "check", "compile", "convert", "load"),
     "openqnn.quantization": ("quantize",),
+    "openqnn.session": ("Session",),
 }
 
 

@@ -20,7 +20,7 @@ from openqnn.passes.htp.border import keep_types
 from openqnn.passes.htp.fixed import prepare_fixed
 from openqnn.passes.htp.pairs import keep_pairs, spread_numbers
 from openqnn.passes.precision import set_float_width
-from openqnn.pipeline import Session, open_graph
+from openqnn.pipeline import open_graph
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import qnn_name
 from openqnn.qnn.options import DeviceOptions
@@ -44,6 +44,7 @@ from openqnn.quant.plan import is_from_zero, is_weight, operands
 from openqnn.quant.quantizer import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.wide import Wide, wide_nodes, with_wide
+from openqnn.session import Session
 
 HTP, CPU = "htp", "cpu"
 WIDE_BIAS = max(BIAS_WIDTHS)

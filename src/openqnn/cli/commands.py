@@ -138,7 +138,8 @@ def run_inspect(arguments: Namespace) -> int:
 def run_run(arguments: Namespace) -> int:
     from openqnn.cli.arrays import output_paths, read_inputs, write_array
     from openqnn.cli.report import print_results
-    from openqnn.pipeline import Session, open_graph
+    from openqnn.pipeline import open_graph
+    from openqnn.session import Session
 
     source, io = read_options(arguments, SourceOptions), read_options(arguments, RunIo)
     graph = open_graph(source.model, **_settings(source))
