@@ -5,13 +5,13 @@ The jobs run where a crash of a library does no harm, see `openqnn.runtime.guard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -22,20 +22,17 @@ from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
 from openqnn.qnn.dlc import read_dlc
 from openqnn.qnn.draft import Draft
-from openqnn.qnn.htp_config import check_taken
-from openqnn.qnn.isolated import Worker
+from openqnn.qnn.htp_config import check_memory, check_taken, graph_options
 from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.memory import keep_freed
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net, without_idle
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
-from openqnn.qnn.remote import CompiledNet, describe_context, run_context
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.worker import Reporter
-from openqnn.runtime.arrays import inward
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
 from openqnn.runtime.standby import is_warm, taken
@@ -43,7 +40,6 @@ from openqnn.runtime.vendor import (
     Meter,
     Target,
     VendorModel,
-    check_soc,
     of_file,
     open_backend,
     read_binary,
@@ -55,6 +51,8 @@ if TYPE_CHECKING:  # takes long to import, and is for child processes
     from openqnn.emit.borders import Suited
     from openqnn.ir import Graph
 
+Settings: TypeAlias = Mapping[str, bool | float]
+"""Of HTP's graphs, by the names that they have in its file."""
 IR_LIBRARY, SAVER_LIBRARY = "libQnnIr", "libQnnSaver"
 
 
@@ -114,10 +112,10 @@ def net_of(graph: Graph, library: str) -> Net:
     """A graph as records that suit a library."""
     from openqnn.emit import lower
 
-    return lower(_suit(graph, library))
+    return lower(suited(graph, library))
 
 
-def _suit(graph: Graph, library: str, *, of_file: bool = False) -> Graph:
+def suited(graph: Graph, library: str, *, of_file: bool = False) -> Graph:
     from openqnn.passes.suit import suit, suit_file
 
     return (suit_file if of_file else suit)(graph, Path(library).name)
@@ -184,8 +182,8 @@ def _suited(net: Net, library: str) -> Suited:
     made = without_idle(net)
     known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
     graph = _graph_of(net) if known else None
-    if graph is not None and (suited := _suit(graph, library, of_file=True)) is not graph:
-        made = lower(suited)
+    if graph is not None and (better := suited(graph, library, of_file=True)) is not graph:
+        made = lower(better)
     return Suited(made, tuple(border_changes(net, made)))
 
 
@@ -385,99 +383,36 @@ class CompiledContext:
 
 
 def compile_graphs(
-    graphs: Sequence[Graph], library: str, soc: str | int | None = None, timeout: float | None = None
+    graphs: Sequence[Graph],
+    library: str,
+    soc: str | int | None = None,
+    timeout: float | None = None,
+    settings: Settings | None = None,
 ) -> CompiledContext:
     """Compile in a child process. HTP compiles for SM8650 unless another SoC is named."""
     path = resolved(library)
-    _check_htp(path, soc)
-    target = Target(path, DeviceOptions(find_soc(soc).model) if is_htp(path) else None)
+    device = device_of(path, soc)
+    options = options_of(path, device, settings)
+    target = Target(path, device, graphs={} if options is None else {"": options})
     file = Parked("context.bin")
     made = compile_source(Source(tuple(graphs)), target, file=str(file.path), timeout=timeout)
     assert made.info is not None
     return CompiledContext(file, made.info, made.seconds)
 
 
-def _check_htp(library: str, soc: str | int | None) -> None:
-    if soc is not None and not is_htp(library):
+def device_of(library: str, soc: str | int | None) -> DeviceOptions | None:
+    if is_htp(library):
+        return DeviceOptions(find_soc(soc).model)
+    if soc is not None:
         raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(library).name}")
+    return None
 
 
-class GraphExecutable:
-    """A graph on one of Qualcomm's libraries, compiled once, in a child process: a bad graph cannot take the
-    caller down."""
-
-    def __init__(self, graph: Graph, library: str, soc: str | int | None, timeout: float) -> None:
-        from openqnn.emit import lower
-
-        path = find_library(library)
-        check_computes(str(path))
-        _check_htp(str(path), soc)
-        self._graph, self._names = _suit(graph, path.name), dict[str, str]()
-        self._net = lower(self._graph, self._names)
-        device = None if soc is None else DeviceOptions(find_soc(soc).model)
-        self._compiled = CompiledNet(self._net, path, device=device, timeout=timeout)
-
-    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        from openqnn.ir import Port, dtype_of
-
-        given: dict[str, Array] = {}
-        read = (v for v in self._graph.inputs if v.name in self._names)
-        for value, name in zip(read, self._net.inputs, strict=True):
-            array = arrays[value.name].reshape(self._net.tensors[name].dims)
-            given[name] = inward(value, Port(dtype_of(array.dtype), array.shape), array, native=True)
-        results = self._compiled.run(given)
-        return {v.name: results[n] for v, n in zip(self._graph.outputs, self._net.outputs, strict=True)}
-
-    def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
-        return map(self.run, samples)
-
-    def close(self) -> None:
-        self._compiled.close()
-
-
-class ContextExecutable:
-    """One graph of a context binary on the library that made it, in a child process that keeps it loaded."""
-
-    def __init__(
-        self, path: str | PathLike[str], library: str, soc: str | int | None, timeout: float
-    ) -> None:
-        self._path, self._library, self._timeout = path, resolved(library), timeout
-        _check_htp(self._library, soc)
-        self._device = DeviceOptions(find_soc(soc).model) if is_htp(self._library) else None
-        self._worker = Worker()
-
-    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        return run_context(
-            self._path, [arrays], self._library,
-            device=self._device, worker=self._worker, timeout=self._timeout, keep=True,
-        ).outputs[0]  # fmt: skip
-
-    def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
-        return map(self.run, samples)
-
-    def close(self) -> None:
-        self._worker.close()
-
-
-def border_of(path: str | PathLike[str], soc: str | int | None = None) -> Graph:
-    """A graph with the inputs and outputs of a context binary, and no nodes: those are compiled away."""
-    from openqnn.emit.read import value_of
-    from openqnn.ir import Graph, Port
-
-    try:
-        info = describe_context(path)
-    except ModelError as error:
-        raise of_file(path, error) from error
-    check_soc(path, info, soc)
-    if len(info.graphs) != 1:
-        names = ", ".join(graph.name for graph in info.graphs)
-        raise UsageError(f"{path} holds {len(info.graphs)} graphs: {names}", hint="run it with qnn-net-run")
-    found = info.graphs[0]
-    graph = Graph(found.name)
-    for item in found.inputs:
-        value = value_of(item.tensor)
-        graph.inputs.append(value)
-        graph.ports[value.name] = Port(value.dtype, value.shape)
-    for item in found.outputs:
-        graph.add_output(value_of(item.tensor))
-    return graph
+def options_of(library: str, device: DeviceOptions | None, settings: Settings | None) -> GraphOptions | None:
+    if not settings:
+        return None
+    if not is_htp(library):
+        raise UsageError(f"settings are those of HTP, and {Path(library).name} is not HTP")
+    options = graph_options(settings)
+    check_memory("settings", device, {"": options})
+    return options

@@ -20,7 +20,7 @@ from openqnn.runtime.arrays import is_coded, outside_dtype
 if TYPE_CHECKING:
     import onnx
 
-    from openqnn.compiler import CompiledContext
+    from openqnn.compiler import CompiledContext, Settings
     from openqnn.formats.custom_io import Described
     from openqnn.frontends.onnx import Importer, Problem
     from openqnn.passes import Explain
@@ -327,15 +327,20 @@ def compile(
     backend: str | os.PathLike[str] = "htp",
     *,
     soc: str | int | None = None,
+    settings: Settings | None = None,
     timeout: float | None = None,
 ) -> CompiledContext:
-    """Compile a graph, or a file that holds one, for a vendor library; `.save("x.bin")` writes the result."""
+    """Compile a graph, or a file that holds one, for a vendor library; `.save("x.bin")` writes the result.
+
+    `settings` are those that HTP has for a graph, by the names of its JSON file: {"vtcm_mb": 4, "O": 3}. One
+    that does not take effect is an error.
+    """
     from openqnn.compiler import compile_graphs, resolved
 
     library = resolved(os.fspath(backend))
     opened = graph if isinstance(graph, Graph) else open_graph(graph)
     check_seconds(timeout)
-    return compile_graphs([opened], library, soc, timeout)
+    return compile_graphs([opened], library, soc, timeout, settings)
 
 
 def check_seconds(timeout: float | None) -> None:

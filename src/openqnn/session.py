@@ -15,7 +15,8 @@ from openqnn.pipeline import CONTEXT, check_seconds, open_graph
 from openqnn.runtime.arrays import accepted, outward
 
 if TYPE_CHECKING:
-    from openqnn.compiler import ContextExecutable, GraphExecutable
+    from openqnn.compiler import Settings
+    from openqnn.executables import ContextExecutable, GraphExecutable
     from openqnn.runtime.cpu import CpuExecutable
 
 
@@ -24,7 +25,7 @@ def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Gra
         return source
     if Path(source).suffix != CONTEXT:
         return open_graph(source)
-    from openqnn.compiler import border_of
+    from openqnn.executables import border_of
 
     return border_of(source, soc)
 
@@ -33,8 +34,9 @@ class Session:
     """A graph ready to run. Arrays go in and come out by the source model's names, layout, shapes and types.
 
     `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp"), which
-    has `timeout` seconds for a run: the simulator of HTP is slow. HTP compiles for `soc`, SM8650 by default.
-    A context binary (.bin) runs on the library that made it.
+    has `timeout` seconds for a run: the simulator of HTP is slow. HTP compiles for `soc`, SM8650 by default,
+    with `settings` of a graph by the names that they have in its JSON file: {"vtcm_mb": 4, "O": 3}. A context
+    binary (.bin) runs on the library that made it.
     """
 
     def __init__(
@@ -45,10 +47,11 @@ class Session:
         threads: int = 0,
         timeout: float = 60.0,
         soc: str | int | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
         self.graph = _graph(graph, soc)
-        self._soc = soc
+        self._soc, self._settings = soc, settings
         self.backend = os.fspath(backend)
         check_seconds(timeout)
         self._threads, self._timeout = threads, timeout
@@ -129,6 +132,10 @@ class Session:
             )
         if self._soc is not None and self.backend == "cpu":
             raise UsageError("a SoC can only be chosen for HTP", hint='backend="htp"')
+        if self._settings and self.backend == "cpu":
+            raise UsageError("settings are those of HTP", hint='backend="htp"')
+        if self._settings and self._binary:
+            raise UsageError(f"{self._binary} is compiled, with settings of its own")
         if self.backend == "cpu":
             from openqnn.runtime.cpu import CpuExecutable
 
@@ -137,11 +144,11 @@ class Session:
             raise UsageError(
                 "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
             )
-        from openqnn.compiler import ContextExecutable, GraphExecutable
+        from openqnn.executables import ContextExecutable, GraphExecutable
 
         if self._binary:
             return ContextExecutable(self._binary, self.backend, self._soc, self._timeout)
-        return GraphExecutable(self.graph, self.backend, self._soc, self._timeout)
+        return GraphExecutable(self.graph, self.backend, self._soc, self._timeout, self._settings)
 
     def _value(self, name: str) -> Value:
         known = {v.name: v for v in self.graph.values()}

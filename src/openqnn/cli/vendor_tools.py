@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from openqnn.compiler import SAVER_LIBRARY, Profiling, Source, resolved
 from openqnn.errors import LibraryError, ModelError, UsageError
+from openqnn.qnn.htp_config import check_memory
 from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.model_library import PREFIX
-from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
+from openqnn.qnn.options import ContextOptions, DeviceOptions
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc, soc_of_arch
@@ -84,7 +85,7 @@ def setup(
     if graphs and not chosen:
         say(f"note: {config_file}: settings of graphs do nothing here: a context binary has its own")
     if chosen:
-        _check_memory(config_file, device, graphs)
+        check_memory(config_file, device, graphs)
     target = Target(
         library, device, context, graphs, _LOG[log_level], config.enabled, config.graph_names,
         asked=bool(soc or arch),
@@ -124,17 +125,6 @@ def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) 
     if chosen and not soc and not arch:
         say(f"note: compiling for {found}; --soc chooses another")
     return DeviceOptions(found.model)
-
-
-def _check_memory(file: str, device: DeviceOptions | None, graphs: Mapping[str, GraphOptions]) -> None:
-    """The library compiles for any size, and the chip finds out."""
-    chip = None if device is None or device.soc is None else find_soc(device.soc)
-    most = max((options.vtcm_mb or 0 for options in graphs.values()), default=0)
-    if chip is not None and chip.vtcm_mb is not None and most > chip.vtcm_mb:
-        raise UsageError(
-            f"{file}: vtcm_mb is {most}, and {chip} has {chip.vtcm_mb} MB",
-            hint="0 stands for all that there is; --soc chooses another chip",
-        )
 
 
 def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:

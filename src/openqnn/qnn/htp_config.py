@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from openqnn.errors import BackendError, InputError
+from openqnn.errors import BackendError, InputError, UsageError
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc
 from openqnn.qnn.system import ContextInfo
@@ -98,6 +98,24 @@ def read_htp_config(path: str | PathLike[str]) -> HtpConfig:
     return _Reader(target).config(_load(target))
 
 
+def graph_options(settings: Mapping[str, Any]) -> GraphOptions:
+    """Settings of a graph from a program, by the names that they have in HTP's own file."""
+    place = Path("settings")
+    _known(settings, tuple(_GRAPH_KEYS), place, "")
+    return GraphOptions(**_settings(settings, _GRAPH_KEYS, place, ""))
+
+
+def check_memory(place: str, device: DeviceOptions | None, graphs: Mapping[str, GraphOptions]) -> None:
+    """The library compiles for any size, and the chip finds out."""
+    chip = None if device is None or device.soc is None else find_soc(device.soc)
+    most = max((options.vtcm_mb or 0 for options in graphs.values()), default=0)
+    if chip is not None and chip.vtcm_mb is not None and most > chip.vtcm_mb:
+        raise UsageError(
+            f"{place}: vtcm_mb is {most}, and {chip} has {chip.vtcm_mb} MB",
+            hint="0 stands for all that there is; or choose another chip",
+        )
+
+
 class _Reader:
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -120,7 +138,7 @@ class _Reader:
         every: GraphOptions | None = None
         for entry in _entries(value, self._file, "graphs"):
             _known(entry, ("graph_names", *_GRAPH_KEYS), self._file, "graphs.")
-            options = GraphOptions(**self._settings(entry, _GRAPH_KEYS, "graphs"))
+            options = GraphOptions(**_settings(entry, _GRAPH_KEYS, self._file, "graphs."))
             if "graph_names" not in entry:
                 self._check_single(every, "all other graphs")
                 every = options
@@ -202,17 +220,20 @@ class _Reader:
     def _context(self, entry: Mapping[str, Any]) -> ContextOptions | None:
         if not entry:
             return None
-        return ContextOptions(**self._settings(entry, _CONTEXT_KEYS, "context"))
+        return ContextOptions(**_settings(entry, _CONTEXT_KEYS, self._file, "context."))
 
-    def _settings(self, entry: Mapping[str, Any], keys: Mapping[str, Any], where: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, (name, kind) in keys.items():
-            if key in entry:
-                number = _number(entry[key], self._file, f"{where}.{key}")
-                if kind is bool and number not in (0, 1):
-                    raise InputError(f"{self._file}: {where}.{key} is on or off, not {entry[key]!r}")
-                found[name] = kind(number)
-        return found
+
+def _settings(
+    entry: Mapping[str, Any], keys: Mapping[str, tuple[str, type]], file: Path, where: str
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, (name, kind) in keys.items():
+        if key in entry:
+            number = _number(entry[key], file, f"{where}{key}")
+            if kind is bool and number not in (0, 1):
+                raise InputError(f"{file}: {where}{key} is on or off, not {entry[key]!r}")
+            found[name] = kind(number)
+    return found
 
 
 def check_taken(

@@ -30,9 +30,11 @@ class CompiledNet:
         library: Name,
         *,
         device: DeviceOptions | None = None,
+        options: GraphOptions | None = None,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        self._net, self._library, self._device, self._timeout = net, library, device, timeout
+        self._net, self._library, self._timeout = net, library, timeout
+        self._device, self._options = device, options
         self._worker = Worker()
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -42,7 +44,8 @@ class CompiledNet:
     def _first(self, inputs: list[dict[str, Array]]) -> Ran:
         return self._worker.call(
             "run_net", self._library, self._timeout,
-            net=self._net, inputs=inputs, device=self._device, keep=True,
+            net=self._net, inputs=inputs, device=self._device, options=self._options,
+            system=_system("system", self._library), keep=True,
         )  # fmt: skip
 
     def _again(self, inputs: list[dict[str, Array]]) -> Ran | None:

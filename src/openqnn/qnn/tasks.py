@@ -62,11 +62,13 @@ def run_net(
     repeat: int = 0,
     options: GraphOptions | None = None,
     level: Level | None = None,
+    system: str | None = None,
     keep: bool = False,
 ) -> Ran:
     """Compose, finalize and execute; `repeat` above zero measures as many further inferences.
 
-    With `keep` the graph stays compiled, for `run_kept`.
+    With `system`, libQnnSystem reads what was compiled, and a setting that did not take is an error. With
+    `keep` the graph stays compiled, for `run_kept`.
     """
     with ExitStack() as unless_kept:
         backend = unless_kept.enter_context(_backend(reporter, library, device))
@@ -75,6 +77,8 @@ def run_net(
         if level is not None:
             return _profiled(backend, graph, inputs, level)
         graph.finalize()
+        if system is not None and options is not None:
+            check_taken(context_info(context.binary(), _system(system)), {net.name: options}, device)
         ran = _ran(graph, inputs, repeat)
         if keep:
             _kept.hold(library, context, unless_kept.pop_all())
