@@ -25,10 +25,12 @@ from tests.models.samples import sample_inputs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "htp_models.md"
 NOTE = """\
-Activations that HTP joins to a layer in half precision are coarser there than alone, near zero five times
-(Gelu), ten times (x * sigmoid(x)) or forty times (Tanh). Where networks add up many of them that shows:
-PP-OCRv6's small recogniser, which is none of these, has a cosine of 0.93, and 0.99998 with
-`"advanced_activation_fusion": false` in the graph's part of HTP's settings, at the price of speed.
+HTP can join Tanh, Gelu, Sigmoid and x * sigmoid(x) to the layer before, and does unless it is told otherwise.
+In half precision they are coarse there: behind a convolution, the Tanh of small numbers has 30 dB (alone 67),
+Gelu 45 dB (alone 65). In graphs that are all in floats they are kept apart, therefore. Of networks that are
+none of these, nudenet's detector has 64 dB so and 51 dB with them joined, PP-OCRv6's small recogniser 39 dB
+and 25 dB. HTP moves no more bytes to and from memory for it; what it does to the time on a device could not
+be measured here. `"advanced_activation_fusion": true` in a graph's settings joins them again.
 """
 TIMEOUT = 900
 GOOD = 0.999

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from openqnn.errors import BackendError
@@ -15,6 +16,8 @@ from openqnn.qnn.marshal import Arena, scalar
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor
 from openqnn.qnn.options import GraphOptions
 from openqnn.qnn.soc import no_floats
+
+_CURVES = frozenset({"ElementWiseNeuron", "Gelu", "Sigmoid", "Tanh"})
 
 
 class Graph:
@@ -179,9 +182,21 @@ def _advice(backend: Backend, net: Net) -> str:
     return "`openqnn reduce` finds the smallest part of the graph that still fails, and writes it to a file"
 
 
+def _has_float_curves(net: Net) -> bool:
+    """In a graph that is all in floats: what HTP does with curves in fixed point is as it should be."""
+    in_floats = not any(tensor.quant for tensor in net.tensors.values())
+    return in_floats and any(node.op in _CURVES for node in net.nodes)
+
+
 def graph_records(backend: Backend, net: Net, options: GraphOptions | None) -> list[tuple[int, int, int]]:
-    """HTP's options for a graph. HTP computes float graphs in half precision and wants to be told so."""
+    """HTP's options for a graph. HTP computes float graphs in half precision and wants to be told so.
+
+    A curve that it joins to the layer before is coarse there: the Tanh of small numbers is off by 3 %. So in
+    graphs of floats it stays apart, unless the options say otherwise.
+    """
     chosen = options or GraphOptions()
+    if backend.is_htp and chosen.advanced_activation_fusion is None and _has_float_curves(net):
+        chosen = replace(chosen, advanced_activation_fusion=False)
     records = chosen.records()
     if not backend.is_htp:
         if records:
