@@ -95,8 +95,9 @@ class Node:
     def int(self, name: str) -> int:
         return int(cast(int, self.params[name]))
 
-    def float(self, name: str) -> float:
-        return float(cast(float, self.params[name]))
+    def float(self, name: str, default: float | None = None) -> float:
+        """With a default, a parameter that may be left out."""
+        return float(cast(float, self.params[name] if default is None else self.params.get(name, default)))
 
     def flag(self, name: str) -> bool:
         return bool(self.params[name])

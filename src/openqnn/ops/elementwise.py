@@ -248,13 +248,8 @@ def squared_difference(b: Body, x: Sequence[str]) -> str:
 # -- activations with parameters, and the rest ---------------------------------------------------------------
 
 
-def _number(n: Node, name: str, default: float) -> float:
-    """A parameter that the generic form may leave out."""
-    return n.float(name) if name in n.params else default
-
-
 def softplus(n: Node, b: Body, x: Sequence[str]) -> str:
-    beta, threshold = _number(n, "beta", 1.0), _number(n, "threshold", 20.0)
+    beta, threshold = n.float("beta", 1.0), n.float("threshold", 20.0)
     scaled = x[0] if beta == 1 else b.op("Mul", x[0], scalar_like(n, b, beta))
     soft = b.op("Softplus", scaled)
     soft = soft if beta == 1 else b.op("Div", soft, scalar_like(n, b, beta))
@@ -287,7 +282,7 @@ class Elu:
     out0 = result()
     alpha = f32(default=1.0)
     infer = same
-    lower: Lower = lambda n, b, x: b.op("Elu", x[0], alpha=_number(n, "alpha", 1.0))
+    lower: Lower = lambda n, b, x: b.op("Elu", x[0], alpha=n.float("alpha", 1.0))
     fixed = by_table(fixed16.elu)
     moves = Moves.ELEMENTWISE
 
@@ -430,7 +425,7 @@ _BINARY: dict[str, OpSchema | Lower] = {
 
 
 def hard_sigmoid(n: Node, b: Body, x: Sequence[str]) -> str:
-    return b.op("HardSigmoid", x[0], alpha=_number(n, "alpha", 0.2), beta=_number(n, "beta", 0.5))
+    return b.op("HardSigmoid", x[0], alpha=n.float("alpha", 0.2), beta=n.float("beta", 0.5))
 
 
 _NEURON: dict[str, OpSchema | Lower] = {

@@ -28,6 +28,50 @@ takes(
 )  # fmt: skip
 
 
+@rule("ElementWiseSoftplus", "ElementWiseNeuron", half=True)
+def softplus_by_series(node: Node, b: Builder) -> Instead:
+    # A polynomial of the fourth degree from -2 to 5, off by up to a tenth, which is meant for fixed point.
+    # Here max(z, 0) + log(1 + u) with u = e^-|z|; log(1 + u) = 2 artanh(s) with s = u / (2 + u) up to 1/3.
+    if not _is_soft(node):
+        return None
+    beta = node.float("beta", 1.0)
+    if beta == 1 and _only_for_tanh(node, b):
+        return None
+    z = node.x(0) if beta == 1 else b.mul(node.x(0), beta)
+    u = b.exp(b.neg(b.abs(z)))
+    s = b.div(u, b.add(u, 2))
+    square = b.square(s)
+    series = b.scalar(2 / 7, z)
+    for number in (2 / 5, 2 / 3, 2.0):
+        series = b.add(b.mul(square, series), number)
+    soft = b.add(b.relu(z), b.mul(s, series))
+    return soft if beta == 1 else b.div(soft, beta)
+
+
+@rule("Tanh", half=True)
+def tanh_of_softplus(node: Node, b: Builder) -> Instead:
+    # Mish: with e = e^x it is n / (n + 2), n = e (e + 2). Above 4.5 it is one, in half precision, and the
+    # library divides by way of the reciprocal, which must not become too small.
+    soft = node.x(0).producer
+    if soft is None or not _is_soft(soft) or soft.float("beta", 1.0) != 1:
+        return None
+    e = b.exp(b.minimum(soft.x(0), 4.5))
+    n = b.mul(e, b.add(e, 2))
+    return b.div(n, b.add(n, 2))
+
+
+def _only_for_tanh(node: Node, b: Builder) -> bool:
+    return all(user.op == "Tanh" for user in node.out.users) and not b.graph.is_output(node.out)
+
+
+def _is_soft(node: Node) -> bool:
+    """A softplus in floats whose threshold changes nothing in half precision."""
+    named = node.op == "ElementWiseSoftplus"
+    if not named and not (node.op == "ElementWiseNeuron" and node.enum("operation") == "SOFTPLUS"):
+        return False
+    return node.out.dtype.is_float and node.float("threshold", 20.0) >= 8
+
+
 @rule("ElementWiseSoftplus")
 def softplus(node: Node, b: Builder) -> Instead:
     # "OpValidator not found": only the generic form is there.
