@@ -5,7 +5,8 @@ Each rule says what the library does with the other form, as measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -18,10 +19,12 @@ from openqnn.passes.constants import merge_constants
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.htp.clipped_sums import keep_clips
+from openqnn.passes.htp.gather import gathered_apart
 from openqnn.passes.htp.rules import again
 from openqnn.passes.identity import remove_identities
 from openqnn.passes.precision import set_float_width
 
+_NO_PADS = ((0, 0), (0, 0))
 FixedRule: TypeAlias = Callable[[Node, Builder, int], "Value | None"]
 
 
@@ -51,6 +54,35 @@ def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
     return b.clip(moved, 0.0, 1.0)
 
 
+def mean_of_channels(node: Node, b: Builder, width: int) -> Value | None:
+    """Sums over the last axis come in 32s, and the kernel leaves out up to four that are left over. A layer
+    with the same weight for every channel is right."""
+    x = node.x(0)
+    if node.ints("axes") != (x.rank - 1,) or not _leaves_out(x.shape[:-1]):
+        return None
+    channels = x.shape[-1]
+    weight = np.full(channels, 1 / channels if node.op == "ReduceMean" else 1.0, np.float32)
+    if x.rank == 4:
+        y = b("Conv2d", x, b.const(weight.reshape(1, 1, channels, 1)), stride=(1, 1), pad_amount=_NO_PADS)
+    else:
+        y = b.fully_connected(b.reshape(x, (x.size // channels, channels)), b.const(weight[None]))
+    return b.reshape(y, node.out.shape)
+
+
+def _leaves_out(rows: Sequence[int]) -> bool:
+    """Of a tile: eight rows or what is left of them, as wide as the tensor. Of batches nothing is known."""
+    *batch, height, width = (1, 1, *rows)
+    if math.prod(batch) > 1 and width % 8:
+        return True
+    tile = (height % 8 or 8 if height > 8 else height) * width
+    return tile > 32 and 1 <= tile % 32 <= 4
+
+
+def gathered_rows(node: Node, b: Builder, width: int) -> Value | None:
+    """Bytes and pairs of bytes have the fault that integers have."""
+    return gathered_apart(node, b, (4, 8, 16, 32))
+
+
 def without_groups(node: Node, b: Builder) -> Value | None:
     """Groups of a transposed convolution have fewer channels than there are scales for: the weights of all
     become one matrix, with zeros for what does not meet."""
@@ -66,7 +98,13 @@ def without_groups(node: Node, b: Builder) -> Value | None:
     return again(b, node, node.x(0), whole, *node.inputs[2:], shape=node.out.shape, group=1)
 
 
-RULES: Final[dict[str, FixedRule]] = {"MatMul": matrix_layer, "ElementWiseNeuron": hard_sigmoid}
+RULES: Final[dict[str, FixedRule]] = {
+    "MatMul": matrix_layer,
+    "ElementWiseNeuron": hard_sigmoid,
+    "Gather": gathered_rows,
+    "ReduceMean": mean_of_channels,
+    "ReduceSum": mean_of_channels,
+}
 
 
 def prepare_fixed(graph: Graph, width: int, widths: Mapping[str, int] | None = None) -> Graph:
