@@ -36,3 +36,20 @@ def test_what_is_enlarged_and_joined_is_converted_first(width: int) -> None:
     assert joined.encoding is not None
     apart = np.abs(said[joined.name] - found[joined.name]) / joined.encoding.scale[0]
     assert apart.max() < 1.5
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("moved", ["reshape", "transpose"])
+def test_an_input_that_is_moved_and_joined_is_converted_first(moved: str, width: int) -> None:
+    graph = Graph("joined")
+    x = graph.add_input("x", DType.FLOAT_32, (1, 8, 8, 8))
+    b = Builder(graph)
+    y = b.reshape(x, (1, 64, 8)) if moved == "reshape" else b.transpose(x, (0, 2, 1, 3))
+    graph.add_output(b.concat([y, b.add(b.mul(y, y), y)], y.rank - 1))
+    data = [{"x": np.random.default_rng(i).normal(0, 1, x.shape).astype(np.float32)} for i in range(4)]
+    fixed = openqnn.quantize(graph, data, act_bw=width, algorithms=())
+    with openqnn.Session(fixed) as ours, openqnn.Session(fixed, backend="htp") as htp:
+        (said,), (found,) = ours.run(data[0]).values(), htp.run(data[0]).values()
+    encoding = fixed.outputs[0].encoding
+    assert encoding is not None
+    assert np.abs(said - found).max() < 1.5 * encoding.scale[0]

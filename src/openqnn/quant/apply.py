@@ -468,11 +468,13 @@ def _bias_type(given: Given) -> DType:
 
 
 def _is_copy(value: Value) -> bool:
-    """Whether HTP makes a tensor by copying integers, and then moves them about perhaps."""
+    """Whether HTP makes a tensor by copying integers, those of an input too, and moves them about perhaps."""
     node = value.producer
     if node is None or not schema_of(node).hands_on(node):
         return False
-    return is_copy(node) or (len(carries(node)) == 1 and _is_copy(node.x(0)))
+    moved = [v for v in node.inputs if v is not None and not v.is_constant]
+    comes_in = len(moved) == 1 and (moved[0].producer is None or _is_copy(moved[0]))
+    return is_copy(node) or comes_in
 
 
 def _clipped(value: Value) -> list[Value]:
