@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.ir import Encoding, Given, Graph
+from openqnn.ir import DType, Encoding, Given, Graph
+from openqnn.ops import Builder
 from openqnn.passes.htp.pairs import spread_numbers
 from tests.passes.harness import graph_of
 from tests.qnn.nets import needs_htp
@@ -119,3 +120,22 @@ def test_an_error_function_in_single_ops() -> None:
     x = rng.normal(size=(64, 32)).astype(np.float32)
     wanted, found = both(openqnn.quantize(graph, [{"x": x}], act_bw=8), x)
     assert np.sum((found - wanted) ** 2) < np.sum(wanted**2) / 1000
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("shape", [(16, 32), (1, 16, 32), (1, 2, 8, 32)])
+def test_a_number_behind_a_matrix_is_for_all_channels(shape: tuple[int, ...], width: int) -> None:
+    """It became the bias of the first."""
+    rng = np.random.default_rng(3)
+    graph = Graph("number")
+    x = graph.add_input("x", DType.FLOAT_32, shape)
+    b = Builder(graph)
+    y = b("MatMul", x, b.const(rng.normal(0, 0.2, (32, 32)).astype(np.float32)))
+    graph.add_output(b.mul(b.add(y, 0.3), 0.5))
+    data = [{"x": rng.normal(0, 1, shape).astype(np.float32)} for _ in range(4)]
+    fixed = openqnn.quantize(graph, data, act_bw=width, algorithms=())
+    with openqnn.Session(fixed) as ours, openqnn.Session(fixed, backend="htp") as htp:
+        (said,), (found,) = ours.run(data[0]).values(), htp.run(data[0]).values()
+    encoding = fixed.outputs[0].encoding
+    assert encoding is not None
+    assert np.abs(said - found).max() < 2.5 * encoding.scale[0]

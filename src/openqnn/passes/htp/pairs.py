@@ -43,11 +43,12 @@ def spread_numbers(graph: Graph) -> None:
     """A number that is added to a product, or to what was one before its Quantize, is one for each channel.
 
     HTP joins a product or a quotient, the Quantize, the sum and a product behind it, and then adds the number
-    to the first element alone, if at all: an error function in single ops, with its 1 + erf(x), is such.
+    to the first element alone, if at all: an error function in single ops, with its 1 + erf(x), is such. To
+    a layer of a matrix it adds the number as the bias of the first channel.
     """
     for node in graph.nodes:
         found = find(_SUM, node.out) if node.out.dtype.is_fixed and node.out.rank else None
-        if found is not None and _is_product(unclipped(found["x"])[0]):
+        if found is not None and (_is_product(unclipped(found["x"])[0]) or _is_layer(found["x"].producer)):
             _spread(graph, node, found)
 
 
@@ -56,6 +57,13 @@ def _is_product(value: Value) -> bool:
     found = find(_PRODUCT, value)
     several = found is not None and not (found["a"].is_constant or found["b"].is_constant)
     return several or _is_quantize(value.producer)
+
+
+def _is_layer(node: Node | None) -> bool:
+    """Whether a layer of a matrix makes a tensor, the shape of which may have changed since."""
+    while node is not None and schema_of(node).hands_on(node) and len(node.inputs) == 1:
+        node = node.x(0).producer
+    return node is not None and node.op in ("FullyConnected", "MatMul")
 
 
 def _spread(graph: Graph, node: Node, found: Match) -> None:
