@@ -39,6 +39,7 @@ ABOUT_NAMES = {
     "qnn/renamed.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",
     "emit/net.py": "below the graph: the copy that an output needs",
+    "qnn/graph.py": "below the graph: the curves that a library joins to layers",
     "cli/platform.py": "below the graph: the one node that a library is tried with",
     "runtime/widen.py": "ONNX's Cast, not QNN's",
     "runtime/blocked.py": "ONNX's Conv, not QNN's",

@@ -7,7 +7,7 @@ import numpy as np
 from openqnn.ir import DType, Node, Shape, Value
 from openqnn.ops import Builder
 from openqnn.passes.edit import aligned_shape, scalar
-from openqnn.passes.htp.rules import Instead, Refusal, rule, takes
+from openqnn.passes.htp.rules import Instead, Refusal, fixed_rule, rule, takes
 
 INT = DType.INT_32
 LARGEST = 65504.0  # of the finite numbers in half precision
@@ -204,3 +204,13 @@ def equal_to_infinity(node: Node, b: Builder) -> Instead:
     if limit is None or not np.isinf(limit):
         return None
     return b.greater_equal(x, LARGEST) if limit > 0 else b.less_equal(x, -LARGEST)
+
+
+@fixed_rule("ElementWiseNeuron")
+def hard_sigmoid(node: Node, b: Builder, width: int) -> Value | None:
+    """At 16 bits the kernel gives wrong numbers; the same in three steps is right."""
+    if width != 16 or node.enum("operation") != "HARD_SIGMOID":
+        return None
+    x = node.x(0)
+    moved = b.add(b.mul(x, node.float("alpha")), node.float("beta"))
+    return b.clip(moved, 0.0, 1.0)

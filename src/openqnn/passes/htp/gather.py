@@ -8,7 +8,7 @@ from math import prod
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
 from openqnn.passes.htp.ranks import has_too_many_axes, view
-from openqnn.passes.htp.rules import Instead, Refusal, again, rule, takes
+from openqnn.passes.htp.rules import Instead, Refusal, again, fixed_rule, rule, takes
 
 MOST_STEPS = 128
 _COMBINE = {"ADD": Builder.add, "MUL": Builder.mul, "MAX": Builder.maximum}
@@ -90,3 +90,9 @@ def all_that_can_be(node: Node, b: Builder) -> Instead:
     flags = x if x.dtype is DType.BOOL_8 else b.cast(x, DType.BOOL_8)
     rows = b.non_zero(flags, x.size)
     return b.part(rows, 0, 0, node.out.shape[0]) if node.out.shape[0] < x.size else rows
+
+
+@fixed_rule("Gather")
+def gathered_rows(node: Node, b: Builder, width: int) -> Value | None:
+    """Bytes and pairs of bytes have the fault that integers have."""
+    return gathered_apart(node, b, (4, 8, 16, 32))

@@ -12,7 +12,7 @@ from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import is_reshape
 from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, RuleFunction, rule, takes
+from openqnn.passes.htp.rules import Instead, RuleFunction, fixed_rule, rule, takes
 
 takes("FullyConnected", axes=4)
 
@@ -52,3 +52,26 @@ def product_between_reshapes(node: Node, b: Builder) -> Instead:
 
 def _is_reshaped(x: Value) -> bool:
     return x.producer is not None and is_reshape(x.producer)
+
+
+@fixed_rule("MatMul")
+def matrix_layer(node: Node, b: Builder, width: int) -> Value | None:
+    """MatMul loses its bias where the weights have a scale for each channel; FullyConnected adds it right."""
+    weight = node.x(1)
+    stacked = any(d != 1 for d in weight.shape[:-2])
+    if weight.data is None or weight.rank < 2 or stacked:
+        return None
+    matrix = weight.data.reshape(weight.shape[-2:])
+    data = matrix if node.flag("transpose_in1") else np.ascontiguousarray(matrix.T)
+    turned = b.graph.constant(weight.name, data, weight.dtype)
+    x, bias = node.x(0), node.inputs[2] if node.has(2) else None
+    if node.flag("transpose_in0"):
+        x = b.transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
+    flat = x if x.rank == 2 else b.reshape(x, (x.size // x.shape[-1], x.shape[-1]))
+    y = b.fully_connected(flat, turned, bias)
+    return y if node.out.rank == 2 else b.reshape(y, node.out.shape)
+
+
+def is_layer(node: Node) -> bool:
+    """Whether a node multiplies by a matrix."""
+    return node.op in ("FullyConnected", "MatMul")

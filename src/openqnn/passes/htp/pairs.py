@@ -11,6 +11,7 @@ from openqnn.ir import DType, Encoding, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.passes.edit import builder_at, supplant
 from openqnn.passes.htp.clipped_sums import unclipped
+from openqnn.passes.htp.matrix import is_layer
 from openqnn.passes.htp.rules import Instead, rule, takes
 from openqnn.passes.patterns import terms
 from openqnn.passes.rewrite import Any, Match, Number, find
@@ -63,7 +64,7 @@ def _is_layer(node: Node | None) -> bool:
     """Whether a layer of a matrix makes a tensor, the shape of which may have changed since."""
     while node is not None and schema_of(node).hands_on(node) and len(node.inputs) == 1:
         node = node.x(0).producer
-    return node is not None and node.op in ("FullyConnected", "MatMul")
+    return node is not None and is_layer(node)
 
 
 def _spread(graph: Graph, node: Node, found: Match) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
 from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, again, rule, takes
+from openqnn.passes.htp.rules import Instead, again, fixed_rule, rule, takes
 
 INT = DType.INT_32
+_NO_PADS = ((0, 0), (0, 0))
 
 
 takes("ReduceMin", "ReduceSum", kinds="FI")
@@ -137,3 +139,28 @@ def argument_of_five_axes(node: Node, b: Builder) -> Instead:
     axis = node.int("axis")
     shape = (prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :]))
     return view(b, again(b, node, view(b, x, shape), axis=1, keep_dims=True), node.out.shape)
+
+
+@fixed_rule("ReduceMean", "ReduceSum")
+def mean_of_channels(node: Node, b: Builder, width: int) -> Value | None:
+    """Sums over the last axis come in 32s, and the kernel leaves out up to four that are left over. A layer
+    with the same weight for every channel is right."""
+    x = node.x(0)
+    if node.ints("axes") != (x.rank - 1,) or not _leaves_out(x.shape[:-1]):
+        return None
+    channels = x.shape[-1]
+    weight = np.full(channels, 1 / channels if node.op == "ReduceMean" else 1.0, np.float32)
+    if x.rank == 4:
+        y = b.conv(x, b.const(weight.reshape(1, 1, channels, 1)), None, stride=(1, 1), pad_amount=_NO_PADS)
+    else:
+        y = b.fully_connected(b.reshape(x, (x.size // channels, channels)), b.const(weight[None]))
+    return b.reshape(y, node.out.shape)
+
+
+def _leaves_out(rows: Sequence[int]) -> bool:
+    """Of a tile: eight rows or what is left of them, as wide as the tensor. Of batches nothing is known."""
+    *batch, height, width = (1, 1, *rows)
+    if prod(batch) > 1 and width % 8:
+        return True
+    tile = (height % 8 or 8 if height > 8 else height) * width
+    return tile > 32 and 1 <= tile % 32 <= 4

@@ -28,6 +28,8 @@ Instead: TypeAlias = "Value | Sequence[Value] | None"
 RuleFunction: TypeAlias = Callable[[Node, Builder], Instead]
 RULES: Final[dict[str, list[RuleFunction]]] = {}
 HALF_ONLY: Final[set[RuleFunction]] = set()
+FixedRule: TypeAlias = Callable[[Node, Builder, int], "Value | None"]
+FIXED_RULES: Final[dict[str, FixedRule]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,18 @@ def rule(*ops: str, half: bool = False) -> Callable[[RuleFunction], RuleFunction
             RULES.setdefault(name, []).append(function)
         if half:
             HALF_ONLY.add(function)
+        return function
+
+    return register
+
+
+def fixed_rule(*ops: str) -> Callable[[FixedRule], FixedRule]:
+    """Registers a function for graphs that are going to be in fixed point; it gets a node's width, too."""
+
+    def register(function: FixedRule) -> FixedRule:
+        for name in ops:
+            assert name not in FIXED_RULES, f"{name} has a rule already"
+            FIXED_RULES[name] = function
         return function
 
     return register
