@@ -65,3 +65,12 @@ def test_many_short_rows_of_integers(channels: int) -> None:
     with openqnn.Session(graph) as ours, openqnn.Session(graph, backend="htp") as htp:
         (said,), (found,) = ours.run(given).values(), htp.run(given).values()
     np.testing.assert_array_equal(found, said)
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("more", [0.5, 1.0, 3.0])
+def test_logarithms_of_a_narrow_range(more: float, width: int) -> None:
+    """With fine steps, all of them were the same number."""
+    b, x = graph_of((1, 8, 8, 32))
+    b.graph.add_output(b.log(b.add(b("Sigmoid", x), more)))
+    assert steps_apart(b.graph, width) < (3.5 if width == 8 else 1.5)

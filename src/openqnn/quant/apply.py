@@ -43,6 +43,7 @@ from openqnn.quant.ranges import choose, choose_all, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.stored import join_stored
 from openqnn.quant.tops import cut_constants, is_masked, told_apart
+from openqnn.quant.wide import least_span
 
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
@@ -172,6 +173,8 @@ class Apply:
             low, high = self._within_reach(group, *widened(low, high, group.width, count))
         if group.width == 8:
             high = max(high, *(self._least_top(v) for v in group.origins))
+        if group.width == 16:
+            high = max(high, low + max(least_span(v) for v in group.origins))
         steps = self.recipe.steps_of(group.width)
         if group.multiplied and steps is None:
             low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))

@@ -27,6 +27,7 @@ SMALL = 256  # times as large as what a small node makes is the largest tensor
 READ = 16  # the same for what it reads, which may have to be converted
 ROOTS = ("ElementWiseSquareRoot", "ElementWiseRsqrt")
 LOGARITHM, POWER = "ElementWiseLog", "ElementWisePower"
+LOG_SPAN = 4.05  # 65535 steps of 2^-14, and a little more
 WAVES = ("ElementWiseSin", "ElementWiseCos")
 LINEAR = (
     ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, "ElementWiseNeg", "ReduceMean", "ReduceSum",
@@ -55,6 +56,12 @@ ANGLE = Wide(WIDTH, "16 bits: angles")
 MIXED = Wide(WIDTH, "16 bits: an output that joins small and large values")
 DECIBELS = Wide(FLOAT, "floating point: a spectrum before its logarithm")
 FILTER = Wide(WIDTH, "16 bits: filters of a spectrum", weights=WIDTH)
+
+
+def least_span(value: Value) -> float:
+    """What a range of 16 bits spans at least: HTP's logarithm is one number for all data where its steps are
+    finer than 2^-14."""
+    return LOG_SPAN if value.producer is not None and value.producer.op == LOGARITHM else 0.0
 
 
 def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Wide]:
