@@ -74,3 +74,14 @@ def test_logarithms_of_a_narrow_range(more: float, width: int) -> None:
     b, x = graph_of((1, 8, 8, 32))
     b.graph.add_output(b.log(b.add(b("Sigmoid", x), more)))
     assert steps_apart(b.graph, width) < (3.5 if width == 8 else 1.5)
+
+
+@pytest.mark.parametrize("shape", [(1, 12, 8, 16), (1, 16, 8, 24), (1, 9, 9, 32), (1, 4, 4, 8)])
+def test_softplus_behind_a_layer(shape: tuple[int, ...]) -> None:
+    """At 16 bits, of more than eight rows."""
+    b, x = graph_of(shape)
+    size = shape[-1]
+    weights = np.random.default_rng(1).normal(0, 0.2, (1, 1, size, size)).astype(np.float32)
+    y = b.conv(x, b.const(weights), None, stride=(1, 1), pad_amount=((0, 0), (0, 0)))
+    b.graph.add_output(b("ElementWiseSoftplus", y, beta=1.0, threshold=20.0))
+    assert steps_apart(b.graph, 16) < 8
