@@ -8,21 +8,16 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Graph, Value
 from openqnn.ops import Builder
+from tests.htp.steps import steps_apart
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
 
 
-def steps_apart(graph: Graph, width: int) -> float:
-    """The most that libQnnHtp is away from the simulation, in steps of the output."""
-    x = graph.inputs[0]
-    data = [{"x": np.random.default_rng(i).normal(0, 1, x.shape).astype(np.float32)} for i in range(3)]
-    fixed = openqnn.quantize(graph, data, act_bw=width, algorithms=())
-    with openqnn.Session(fixed) as ours, openqnn.Session(fixed, backend="htp") as htp:
-        (said,), (found,) = ours.run(data[0]).values(), htp.run(data[0]).values()
-    encoding = fixed.outputs[0].encoding
-    assert encoding is not None
-    return float(np.abs(said - found).max() / encoding.scale[0])
+def apart(b: Builder, width: int) -> float:
+    shape = b.graph.inputs[0].shape
+    data = [{"x": np.random.default_rng(i).normal(0, 1, shape).astype(np.float32)} for i in range(3)]
+    return steps_apart(b.graph, data, width)
 
 
 def graph_of(shape: tuple[int, ...]) -> tuple[Builder, Value]:
@@ -39,7 +34,7 @@ def test_the_last_sums_of_channels(shape: tuple[int, ...], op: str, width: int) 
     """Up to four of them stayed at the lowest number that there is."""
     b, x = graph_of(shape)
     b.graph.add_output(b(op, x, axes=(len(shape) - 1,), keep_dims=op == "ReduceMean"))
-    assert steps_apart(b.graph, width) < (3.5 if width == 8 else 40)
+    assert apart(b, width) < (3.5 if width == 8 else 40)
 
 
 @pytest.mark.parametrize("width", [8, 16])
@@ -51,7 +46,7 @@ def test_many_short_rows(shape: tuple[int, ...], axis: int, width: int) -> None:
     b, x = graph_of(shape)
     rows = np.random.default_rng(1).integers(0, shape[axis], 40).astype(np.int32)
     b.graph.add_output(b.gather(b.relu(x), b.const(rows), axis=axis))
-    assert steps_apart(b.graph, width) < 1.5
+    assert apart(b, width) < 1.5
 
 
 @pytest.mark.parametrize("channels", [2, 4, 8])
@@ -73,7 +68,7 @@ def test_logarithms_of_a_narrow_range(more: float, width: int) -> None:
     """With fine steps, all of them were the same number."""
     b, x = graph_of((1, 8, 8, 32))
     b.graph.add_output(b.log(b.add(b("Sigmoid", x), more)))
-    assert steps_apart(b.graph, width) < (3.5 if width == 8 else 1.5)
+    assert apart(b, width) < (3.5 if width == 8 else 1.5)
 
 
 @pytest.mark.parametrize("shape", [(1, 12, 8, 16), (1, 16, 8, 24), (1, 9, 9, 32), (1, 4, 4, 8)])
@@ -84,4 +79,4 @@ def test_softplus_behind_a_layer(shape: tuple[int, ...]) -> None:
     weights = np.random.default_rng(1).normal(0, 0.2, (1, 1, size, size)).astype(np.float32)
     y = b.conv(x, b.const(weights), None, stride=(1, 1), pad_amount=((0, 0), (0, 0)))
     b.graph.add_output(b("ElementWiseSoftplus", y, beta=1.0, threshold=20.0))
-    assert steps_apart(b.graph, 16) < 8
+    assert apart(b, 16) < 8
