@@ -42,9 +42,9 @@ from benchmarks.peers import (
     simplified,
 )  # fmt: skip
 from benchmarks.report import Section, Verdict
+from openqnn.api.quantize import quantize
 from openqnn.errors import OpenQnnError
 from openqnn.ir import DType, Graph
-from openqnn.quantization import quantize
 from tests.models.fetch import cache_directory, model_path
 from tests.models.sets import SETS, DataSet, data_set, shapes_of
 

@@ -30,13 +30,13 @@ from benchmarks.convert import run
 from benchmarks.peers import AIMET_TIMEOUT, PeerError, simplified
 from benchmarks.report import Section, Verdict
 from openqnn.ir import Graph
-from openqnn.quant.calibrate import calibrate
-from openqnn.quant.quantizer import apply_recipe, watched
-from openqnn.quant.quantizer import measure as measured
+from openqnn.quant.apply_recipe import apply_recipe, watched
+from openqnn.quant.apply_recipe import measure as measured
+from openqnn.quant.calibration import calibrate
 from openqnn.quant.ranges import choose_all
 from openqnn.quant.recipe import Method, Recipe, Scheme
-from openqnn.runtime.arrays import accepted
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.boundary import accepted
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.models.fetch import model_path, static_shapes
 from tests.models.reference import static_model
 from tests.models.samples import photo, planes, sample_inputs

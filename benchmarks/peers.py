@@ -24,8 +24,8 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 import openqnn
+from openqnn.api.quantize import quantize
 from openqnn.ir import Graph
-from openqnn.quantization import quantize
 
 Inputs = Mapping[str, NDArray[Any]]
 Outputs = dict[str, NDArray[Any]]

@@ -19,7 +19,7 @@ from openqnn.emit import lower
 from openqnn.errors import OpenQnnError
 from openqnn.ir import Array, Graph
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.arrays import accepted
+from openqnn.runtime.boundary import accepted
 from tests.models.fetch import model_path, static_shapes
 from tests.models.reference import static_model
 from tests.models.samples import sample_inputs

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import openqnn
 from openqnn import errors
-from openqnn.formats.container import write_container
+from openqnn.formats.oqnn import write_container
 from openqnn.ir import DType, Graph
 from openqnn.qnn.library import find_library
 from tests.models.fetch import model_path, static_shapes
@@ -128,7 +128,7 @@ def test_small_samples_go_together(graph: Graph, count: int) -> None:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small graphs, too, have a task for each sample."""
-    monkeypatch.setattr("openqnn.runtime.cpu.LEAST_TASK", 1)
+    monkeypatch.setattr("openqnn.runtime.cpu.executable.LEAST_TASK", 1)
 
 
 @pytest.mark.usefixtures("beside")

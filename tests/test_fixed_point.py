@@ -11,7 +11,7 @@ import openqnn
 from openqnn.errors import InputError
 from openqnn.ir import Graph
 from openqnn.ir.text import parse_graph
-from openqnn.pipeline import random_inputs
+from openqnn.runtime.boundary import random_inputs
 from tests.qnn.nets import needs_htp
 
 TEXT = """

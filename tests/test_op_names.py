@@ -36,17 +36,17 @@ MAKERS = ("openqnn.ops", "openqnn.frontends.onnx.translation")
 PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 # Where the spelling of an op is what a module is about.
 ABOUT_NAMES = {
-    "qnn/renamed.py": "ops that older libraries know under another name",
+    "qnn/dlc_renames.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",
-    "emit/net.py": "below the graph: the copy that an output needs",
+    "emit/lower.py": "below the graph: the copy that an output needs",
     "qnn/graph.py": "below the graph: the curves that a library joins to layers",
     "cli/platform.py": "below the graph: the one node that a library is tried with",
-    "runtime/widen.py": "ONNX's Cast, not QNN's",
-    "runtime/blocked.py": "ONNX's Conv, not QNN's",
-    "runtime/cpu.py": "ONNX's Conv, not QNN's",
-    "runtime/in_rows.py": "ONNX's Conv, not QNN's",
-    "runtime/keep_blocked.py": "ONNX's ops, not QNN's",
-    "runtime/stay_real.py": "ONNX's Cast, not QNN's",
+    "runtime/cpu/missing_kernels.py": "ONNX's Cast, not QNN's",
+    "runtime/cpu/tap_nchwc.py": "ONNX's Conv, not QNN's",
+    "runtime/cpu/executable.py": "ONNX's Conv, not QNN's",
+    "runtime/cpu/tile_rows.py": "ONNX's Conv, not QNN's",
+    "runtime/cpu/keep_nchwc.py": "ONNX's ops, not QNN's",
+    "runtime/cpu/drop_byte_casts.py": "ONNX's Cast, not QNN's",
 }
 FAMILIES = {re.sub(r"\dd$", "", op) for op in OPS if re.search(r"\dd$", op)}  # PoolMax2d by its first part
 

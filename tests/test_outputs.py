@@ -121,7 +121,7 @@ module.{function} = waits
     [
         ("openqnn.frontends.onnx.importer", "ordered"),
         ("openqnn.passes", "run_passes"),
-        ("openqnn.formats.container", "_write_aligned"),
+        ("openqnn.formats.oqnn", "_write_aligned"),
     ],
 )
 def test_an_interrupt_ends_it_cleanly(module: str, function: str) -> None:
@@ -140,7 +140,7 @@ def test_an_interrupt_ends_it_cleanly(module: str, function: str) -> None:
 def test_other_ends_are_as_clean(number: signal.Signals) -> None:
     """A time limit of a script, a terminal that is closed."""
     save(add_weight(np.zeros((200, 2, 3), np.float32)), Path("model.onnx"))
-    before = WAIT.format(module="openqnn.formats.container", function="_write_aligned")
+    before = WAIT.format(module="openqnn.formats.oqnn", function="_write_aligned")
     before += f"signal.signal({int(number)}, signal.SIG_DFL)\n"
     process = openqnn_process("convert", "model.onnx", before=before)
     assert process.stdout is not None

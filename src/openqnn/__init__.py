@@ -13,10 +13,12 @@ from openqnn import errors
 from openqnn.errors import OpenQnnWarning
 
 if TYPE_CHECKING:
+    from openqnn.api.compile import compile
+    from openqnn.api.convert import Report, check, convert
+    from openqnn.api.files import load
+    from openqnn.api.quantize import quantize
+    from openqnn.api.session import Session
     from openqnn.ir import Encoding, Graph, Node, Value
-    from openqnn.pipeline import Report, check, compile, convert, load
-    from openqnn.quantization import quantize
-    from openqnn.session import Session
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,9 +40,11 @@ __all__ = [
 
 _HOMES = {
     "openqnn.ir": ("Encoding", "Graph", "Node", "Value"),
-    "openqnn.pipeline": ("Report", "check", "compile", "convert", "load"),
-    "openqnn.quantization": ("quantize",),
-    "openqnn.session": ("Session",),
+    "openqnn.api.compile": ("compile",),
+    "openqnn.api.convert": ("Report", "check", "convert"),
+    "openqnn.api.files": ("load",),
+    "openqnn.api.quantize": ("quantize",),
+    "openqnn.api.session": ("Session",),
 }
 
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from openqnn.errors import ModelError, OpenQnnError, UsageError
-from openqnn.formats.files import Parked, replacing_path
+from openqnn.formats.atomic import Parked, replacing_path
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.child import can_fork
+from openqnn.qnn.context_info import ContextInfo, context_info
 from openqnn.qnn.dlc import read_dlc
-from openqnn.qnn.draft import Draft
 from openqnn.qnn.htp_config import check_memory, check_taken, graph_options
 from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.memory import keep_freed
@@ -30,8 +30,8 @@ from openqnn.qnn.net import Array, Net, without_idle
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc
-from openqnn.qnn.system import ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
+from openqnn.qnn.tensor_structs import Draft
 from openqnn.qnn.worker import Reporter
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings, run_graphs, write_profile
@@ -48,7 +48,7 @@ from openqnn.runtime.vendor import (
 from openqnn.runtime.wanted import Wanted, tell_compiled_in, with_wanted
 
 if TYPE_CHECKING:  # takes long to import, and is for child processes
-    from openqnn.emit.borders import Suited
+    from openqnn.emit.boundary import Suited
     from openqnn.ir import Graph
 
 Settings: TypeAlias = Mapping[str, bool | float]
@@ -177,7 +177,7 @@ def _stamp(path: str) -> tuple[object, ...]:
 def _suited(net: Net, library: str) -> Suited:
     """Applications go by the types of inputs and outputs that a file has, so these stay where they can."""
     from openqnn.emit import lower
-    from openqnn.emit.borders import Suited, border_changes
+    from openqnn.emit.boundary import Suited, border_changes
 
     made = without_idle(net)
     known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
@@ -189,7 +189,7 @@ def _suited(net: Net, library: str) -> Suited:
 
 def _graph_of(net: Net) -> Graph | None:
     """The graph behind the records; None where an operation is not one that is known here."""
-    from openqnn.emit.read import graph_of
+    from openqnn.emit.graph_from_net import graph_of
 
     try:
         return graph_of(net)

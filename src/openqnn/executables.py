@@ -7,14 +7,14 @@ from os import PathLike
 
 from openqnn.compiler import Settings, check_computes, device_of, options_of, resolved, suited
 from openqnn.emit import lower
-from openqnn.emit.read import value_of
+from openqnn.emit.graph_from_net import value_of
 from openqnn.errors import ModelError, UsageError
 from openqnn.ir import Graph, Port, dtype_of
 from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Array
 from openqnn.qnn.remote import CompiledNet, describe_context, run_context
-from openqnn.runtime.arrays import inward
+from openqnn.runtime.boundary import inward
 from openqnn.runtime.vendor import check_soc, of_file
 
 

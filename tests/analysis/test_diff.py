@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openqnn.analysis.constants import distance
 from openqnn.analysis.diff import Difference, diff_nets
 from openqnn.emit import lower
 from openqnn.ir.text import parse_graph
 from openqnn.qnn.net import Net
+from openqnn.runtime.metrics import distance
 from tests.qnn.nets import ConvRelu
 
 BEFORE = """

@@ -229,7 +229,7 @@ def test_a_bug_of_ours_shows_a_traceback_and_says_so(monkeypatch: pytest.MonkeyP
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("openqnn.pipeline.convert", bug)
+    monkeypatch.setattr("openqnn.api.convert.convert", bug)
     result = openqnn("convert", save(relu(), Path("m.onnx")))
     assert result.code == 3
     assert "Traceback" in result.err and "oops" in result.err
@@ -240,7 +240,7 @@ def test_memory_that_is_not_there_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> 
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 4 TiB")
 
-    monkeypatch.setattr("openqnn.pipeline.convert", exhausted)
+    monkeypatch.setattr("openqnn.api.convert.convert", exhausted)
     result = openqnn("convert", save(relu(), Path("m.onnx")))
     assert_refused(result, "error: not enough memory: Unable to allocate 4 TiB")
 

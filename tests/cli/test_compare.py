@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from openqnn.api.convert import convert
 from openqnn.emit import lower
-from openqnn.pipeline import convert
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.remote import build_context, write_dlc
 from tests.cli.tool import assert_refused, openqnn, tool

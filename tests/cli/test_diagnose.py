@@ -9,7 +9,7 @@ import pytest
 
 from openqnn.ir.text import parse_graph
 from openqnn.qnn.library import find_library
-from tests.analysis.test_reduce import NORMS
+from tests.analysis.test_shrink import NORMS
 from tests.cli.tool import assert_refused, openqnn
 from tests.models.fetch import model_path
 from tests.onnx_models import relu, save

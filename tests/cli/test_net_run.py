@@ -17,7 +17,7 @@ from openqnn.emit import lower
 from openqnn.emit.model_source import write_model_source
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
-from openqnn.passes.io import Borders
+from openqnn.passes.boundary.layouts import Borders
 from openqnn.qnn import abi
 from openqnn.qnn.net import NetTensor, TensorKind
 from tests.cli.running import Prepared, assert_done, prepare

@@ -6,7 +6,7 @@ import numpy as np
 
 from openqnn.emit import lower
 from openqnn.ir import DType, Graph
-from openqnn.ops.build import Builder
+from openqnn.ops.builder import Builder
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
 from tests.qnn.nets import ConvRelu, build, node, static, u32

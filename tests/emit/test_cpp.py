@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openqnn.emit import cpp_values
-from openqnn.emit.compose import anonymous, unique_params, with_package
 from openqnn.emit.cpp import CppOptions, print_cpp, write_cpp
+from openqnn.emit.emission_order import anonymous, unique_params, with_package
 from openqnn.emit.model_lib import INCLUDE
 from openqnn.errors import ModelError
 from openqnn.qnn import abi

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openqnn.emit.compose import WeightNames
 from openqnn.emit.cpp import CppOptions, write_cpp
+from openqnn.emit.emission_order import WeightNames
 from openqnn.emit.model_lib import INCLUDE, LibraryJob, build_model_library
 from openqnn.emit.model_source import SourceOptions, write_model_source
 from openqnn.emit.weights import write_weights

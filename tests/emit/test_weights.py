@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openqnn.emit.compose import WeightNames
+from openqnn.emit.emission_order import WeightNames
 from openqnn.emit.weights import write_weights
 from openqnn.errors import BackendError, ModelError
 from openqnn.formats.tar import tar_members, write_tar

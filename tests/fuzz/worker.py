@@ -17,7 +17,7 @@ import numpy as np
 
 import openqnn
 from openqnn.errors import OpenQnnError
-from openqnn.pipeline import random_inputs
+from openqnn.runtime.boundary import random_inputs
 from tests.fuzz.mutate import mutated
 
 MEMORY = 6 << 30  # bytes of address space; the libraries alone take a good part of it

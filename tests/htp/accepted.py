@@ -17,11 +17,11 @@ from typing import Any
 
 import openqnn
 from openqnn import OpenQnnWarning
+from openqnn.api.quantize import prepared_for
 from openqnn.ir import Graph
 from openqnn.ops import schema_of
+from openqnn.quant.auto_widths import DECIBELS, wide_nodes
 from openqnn.quant.recipe import Recipe
-from openqnn.quant.wide import DECIBELS, wide_nodes
-from openqnn.quantization import prepared_for
 from tests.htp.models import converted, inputs_of
 from tests.models.fetch import model_ids
 

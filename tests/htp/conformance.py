@@ -82,9 +82,9 @@ class Judge:
 
     def _judged(self, case: Any, model: onnx.ModelProto, free: Sequence[int]) -> str | None:
         """What is wrong on HTP, empty when nothing is; None when the built-in backend is not right either."""
+        from openqnn.api.convert import convert
         from openqnn.errors import OpenQnnError
         from openqnn.passes.htp import legalise_htp
-        from openqnn.pipeline import convert
 
         try:
             graph = convert(model)
@@ -125,7 +125,7 @@ def run_htp(worker: Any, graph: Any, feeds: Mapping[str, Any], timeout: float = 
 
 
 def run_cpu(graph: Any, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    from openqnn.runtime.cpu import CpuExecutable
+    from openqnn.runtime.cpu.executable import CpuExecutable
 
     executable = CpuExecutable(graph, threads=1)
     return _outward(

@@ -9,7 +9,7 @@ import numpy as np
 from openqnn.ir import Array, DType, Encoding, Graph, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.ops.database import Case, Given
 from tests.ops.harness import build
 

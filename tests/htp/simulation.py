@@ -24,7 +24,7 @@ from openqnn.emit import lower
 from openqnn.errors import OpenQnnError
 from openqnn.ir import Array, Graph
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.fixed import fixed_case
 from tests.ops.database import Case, case, f, w
 from tests.ops.harness import all_cases

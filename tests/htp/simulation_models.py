@@ -31,8 +31,8 @@ from openqnn.emit import lower
 from openqnn.ir import Array, Graph
 from openqnn.qnn.isolated import Worker
 from openqnn.qnn.tasks import Ran
-from openqnn.runtime.arrays import inward, outward
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.boundary import inward, outward
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 

@@ -10,7 +10,7 @@ from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from openqnn.passes import Explain
 from openqnn.passes.htp import RULES, legalise_htp
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 
 
 def graph_of(shape: tuple[int, ...], dtype: DType = DType.FLOAT_32) -> tuple[Graph, Builder]:

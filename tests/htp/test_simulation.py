@@ -11,7 +11,7 @@ import openqnn
 from openqnn.ir import DType, Encoding, Graph
 from openqnn.ops import Builder
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.simulation import BASELINE, NONE, WANTED, Outcome, rows, run_all, run_case, run_htp, shares
 from tests.ops.database import Given, case, f
 from tests.qnn.nets import needs_htp

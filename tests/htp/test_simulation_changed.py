@@ -11,7 +11,7 @@ import openqnn
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import Builder
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.simulation import run_htp
 from tests.htp.test_simulation_fused import convolution, differing, fixed
 from tests.htp.test_simulation_joined import tensor

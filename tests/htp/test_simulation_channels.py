@@ -8,7 +8,7 @@ import pytest
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import Builder
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 

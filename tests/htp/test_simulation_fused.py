@@ -10,9 +10,9 @@ import pytest
 
 from openqnn.ir import Array, DType, Encoding, Graph, Node, Value
 from openqnn.ops import OPS, Builder
-from openqnn.ops.build import complete
+from openqnn.ops.builder import complete
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.fixed import spread
 from tests.htp.simulation import NONE, ONE, run_htp
 from tests.qnn.nets import needs_htp

@@ -7,7 +7,7 @@ import pytest
 
 from openqnn.ir import Array, DType, Encoding, Graph, Value
 from openqnn.ops import Builder
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.fixed import spread
 from tests.htp.test_simulation_fused import byte, convolution, differing, fixed, image
 from tests.qnn.nets import needs_htp

@@ -12,7 +12,7 @@ import openqnn
 from openqnn.ir import Array, DType, Encoding, Graph, Value
 from openqnn.ops import Builder
 from openqnn.qnn.isolated import Worker
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.htp.simulation import run_htp
 from tests.htp.simulation_models import sqnr
 from tests.models.fetch import model_path

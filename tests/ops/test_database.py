@@ -15,7 +15,7 @@ from openqnn.ir.verify import verify
 from openqnn.ops import OPS, infer_outputs
 from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
-from openqnn.runtime.cpu import run_graph
+from openqnn.runtime.cpu.executable import run_graph
 from tests.ops.database import Case
 from tests.ops.harness import all_cases, build, close
 from tests.ops.page import PAGE, page

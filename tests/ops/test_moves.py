@@ -8,8 +8,8 @@ import pytest
 from openqnn.ir import DType, Graph, Value, dtype_of
 from openqnn.ops import OPS, Builder, Moves
 from openqnn.ops.layout import Perm, inverse, move
-from openqnn.runtime.cpu import run_graph
-from openqnn.runtime.lowering import lower
+from openqnn.runtime.cpu.executable import run_graph
+from openqnn.runtime.cpu.to_onnx import lower
 from tests.ops.database import Case, Given
 from tests.ops.harness import all_cases, build, close
 

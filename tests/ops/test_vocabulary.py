@@ -7,7 +7,7 @@ import pytest
 
 from openqnn.ir import DType, Graph, Node, Value
 from openqnn.ops import Builder
-from openqnn.runtime.cpu import run_graph
+from openqnn.runtime.cpu.executable import run_graph
 
 
 def made(value: Value) -> Node:

@@ -14,7 +14,7 @@ from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs
 from openqnn.passes import Explain
 from openqnn.passes.rewrite import Pass
-from openqnn.runtime.cpu import run_graph
+from openqnn.runtime.cpu.executable import run_graph
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 

@@ -10,8 +10,8 @@ import pytest
 from openqnn.frontends.onnx import Dimensions, OpenQnnWarning, import_onnx
 from openqnn.ir import Graph
 from openqnn.passes import run_passes
-from openqnn.passes.layout import transposes
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.passes.minimise_transposes import transposes
+from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.models.fetch import model_path, static_shapes
 from tests.models.reference import reference_outputs
 from tests.models.samples import sample_inputs

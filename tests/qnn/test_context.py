@@ -12,11 +12,11 @@ from openqnn.errors import BackendError, InputError, ModelError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
+from openqnn.qnn.context_info import ContextInfo, context_info
 from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.net import Array, Net, NetQuant, NetTensor, TensorKind
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.soc import SOCS, find_soc, soc_of_arch
-from openqnn.qnn.system import ContextInfo, context_info
 from tests.qnn.nets import CONV_PARAMS, ConvRelu, build, each_version, needs_cpu, node, static, unary
 
 CASE = ConvRelu()

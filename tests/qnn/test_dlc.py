@@ -15,9 +15,9 @@ from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.dlc import compose_dlc, read_dlc, write_dlc
 from openqnn.qnn.dlc_merge import DlcFile
+from openqnn.qnn.dlc_renames import RENAMED, UNREADABLE, UNWRITABLE
 from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
 from openqnn.qnn.recorder import Recorder
-from openqnn.qnn.renamed import RENAMED, UNREADABLE, UNWRITABLE
 from openqnn.qnn.system_api import SystemApi
 from tests.qnn.nets import ConvRelu, build, each_version, needs_cpu, node, static, u32, unary
 

@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 from onnx import numpy_helper, parser
 
 import openqnn
+from openqnn.api.files import save_dlc
 from openqnn.formats.encodings import Kind, read_encodings, settled, write_encodings
 from openqnn.frontends.onnx.tensors import source_tensors
 from openqnn.ir import Graph
 from openqnn.ir.clone import clone_graph
-from openqnn.pipeline import save_dlc
 from openqnn.qnn.library import find_library
 from openqnn.quant.apply import Apply
-from openqnn.quant.export import encodings_of
 from openqnn.quant.overrides import Status, match
 from openqnn.quant.plan import Plan
 from openqnn.quant.recipe import Recipe
+from openqnn.quant.to_encodings_file import encodings_of
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.models.sets import data_set

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import openqnn
+from openqnn.api.quantize import quantize
 from openqnn.ir import Array, Graph
 from openqnn.quant.recipe import Scheme
-from openqnn.quantization import quantize
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
+from tests.quant.test_auto_widths import sqnr
 from tests.quant.test_rounding import network, smooth
-from tests.quant.test_wide import sqnr
 
 DEEP = "effword_fp32"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openqnn.api.quantize import quantize
 from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
-from openqnn.quant.algorithms import fitting
-from openqnn.quant.algorithms.fitting import Sample, Seen, fitted
-from openqnn.quantization import quantize
+from openqnn.quant.algorithms import least_squares as fitting
+from openqnn.quant.algorithms.least_squares import Sample, Seen, fitted
 from tests.quant.test_rounding import noise
 
 INNER, OUTER, ROWS, LOUD = 6, 4, 40, 2.0

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import openqnn
+from openqnn.api.quantize import quantize
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
-from openqnn.quant.noise import Noise, output_noise
-from openqnn.quantization import quantize
+from openqnn.runtime.compare import Noise, output_noise
 
 RNG = np.random.default_rng(3)
 LEAST = float(np.finfo(np.float32).min)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import openqnn
+from openqnn.api.quantize import Outcome, quantize
 from openqnn.errors import UsageError
 from openqnn.ir import Array, DType, Graph
 from openqnn.options.quantizer import ALGORITHMS
 from openqnn.quant.algorithms import AFTER, BEFORE
-from openqnn.quant.algorithms.mixed import WIDE, described, units_of
+from openqnn.quant.algorithms.mixed_precision import WIDE, described, units_of
 from openqnn.quant.recipe import FLOAT, Recipe
-from openqnn.quantization import Outcome, quantize
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 from tests.passes.harness import graph_of

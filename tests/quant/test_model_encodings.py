@@ -25,7 +25,7 @@ import openqnn
 from openqnn.ir import Encoding, Given, Graph
 from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs
-from openqnn.quant.quantizer import Calibrated, apply_recipe, float_where_unknown
+from openqnn.quant.apply_recipe import Calibrated, apply_recipe, float_where_unknown
 from openqnn.quant.recipe import Recipe
 from tests.frontends.onnx.against_ort import model_of, node, rand, typed
 from tests.models.fetch import model_path, static_shapes

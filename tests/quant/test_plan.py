@@ -11,7 +11,7 @@ import pytest
 from openqnn.errors import UsageError
 from openqnn.ir import DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import OPS, Builder
-from openqnn.ops.build import complete
+from openqnn.ops.builder import complete
 from openqnn.quant.plan import Plan
 from openqnn.quant.recipe import FLOAT, Recipe, Scheme
 

@@ -12,11 +12,11 @@ import pytest
 import openqnn
 from openqnn.analysis.quant_page import quant_page
 from openqnn.analysis.quant_report import quant_report
+from openqnn.api.quantize import HTP, prepared_for, recipe_of
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import DType, Encoding, Given, Graph
 from openqnn.ops import Builder
 from openqnn.quant.recipe import FLOAT, Method, Scheme
-from openqnn.quantization import HTP, prepared_for, recipe_of
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.passes.harness import graph_of, random_inputs

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from openqnn.quant.encode import MIN_RANGE, encoding, limits
-from openqnn.quant.observers import Observer, Statistics, Watch
+from openqnn.quant.observe.observers import Observer, Statistics, Watch
 from openqnn.quant.ranges import AT_ONCE, choose, choose_all, choose_rows
 from openqnn.quant.recipe import Method
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import openqnn
+from openqnn.api.quantize import quantize
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
 from openqnn.quant.algorithms.layers import Layer
-from openqnn.quant.kept import keeping
-from openqnn.quantization import quantize
+from openqnn.quant.sample_reservoir import keeping
 
 RNG = np.random.default_rng(7)
 SHAPE = (1, 12, 12, 8)

@@ -11,13 +11,13 @@ from pathlib import Path
 from openqnn.analysis.context_summary import read_context
 from openqnn.errors import BackendError, LibraryError, OpenQnnError
 from openqnn.qnn import abi
+from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.library import find_library
 from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.probe import Probe, probe_library
 from openqnn.qnn.remote import run_context
 from openqnn.qnn.soc import Soc, find_soc
-from openqnn.qnn.system import ContextInfo
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 _LIBRARIES = {abi.BACKEND_CPU: "cpu", abi.BACKEND_GPU: "gpu", abi.BACKEND_HTP: "htp"}

@@ -8,10 +8,10 @@ from os import PathLike
 from openqnn.errors import ModelError
 from openqnn.ir import DType
 from openqnn.qnn import abi
+from openqnn.qnn.context_info import ContextInfo, GraphInfo
 from openqnn.qnn.net import NetTensor
 from openqnn.qnn.remote import describe_context
 from openqnn.qnn.soc import find_soc
-from openqnn.qnn.system import ContextInfo, GraphInfo
 from openqnn.runtime.vendor import of_file
 
 

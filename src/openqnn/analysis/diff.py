@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from openqnn.analysis.constants import Distance, distance
 from openqnn.ir import DType
 from openqnn.qnn.net import Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
+from openqnn.runtime.metrics import Distance, distance
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 _SHOWN = 6  # numbers of a parameter or encoding

@@ -105,8 +105,8 @@ def _built_in() -> Item:
 
 
 def _tiny_sum() -> float:
+    from openqnn.api.session import Session
     from openqnn.ir.text import parse_graph
-    from openqnn.session import Session
 
     with Session(parse_graph(TINY)) as session:
         result = session.run({"a": np.ones((1, 4), np.float32), "b": np.full((1, 4), 2, np.float32)})

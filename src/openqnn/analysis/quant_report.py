@@ -12,8 +12,8 @@ from openqnn.ir import Array, Encoding, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
 from openqnn.quant.encode import limits
-from openqnn.quant.noise import Noise, decibels, measure_noise
 from openqnn.quant.plan import CUT, SHARED
+from openqnn.runtime.compare import Noise, decibels, measure_noise
 
 WORST = 10
 GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from openqnn.api.files import open_graph
 from openqnn.emit import lower
 from openqnn.emit.saver_library import read_saver
 from openqnn.errors import UsageError
-from openqnn.formats.container import is_container
-from openqnn.pipeline import open_graph
+from openqnn.formats.oqnn import is_container
 from openqnn.qnn.net import Net
 from openqnn.qnn.remote import read_dlc, read_model_library
 

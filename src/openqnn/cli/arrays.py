@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from openqnn.errors import InputError
-from openqnn.formats.files import replacing
+from openqnn.formats.atomic import replacing
 from openqnn.ir import Array, Graph
-from openqnn.pipeline import random_inputs
-from openqnn.runtime.arrays import outside_dtype
+from openqnn.runtime.boundary import outside_dtype, random_inputs
 
 LONGEST_STEM = 60  # characters: file systems allow 255 bytes, and letters may take four
 

@@ -10,7 +10,7 @@ from openqnn.ir import DType, Encoding, Given, Graph, dtype_of
 from openqnn.options.converter import ConverterIo
 from openqnn.options.qairt import QairtSource
 from openqnn.options.rows import COLOURS, MODEL_COLOUR
-from openqnn.passes.io import CUSTOM, Borders, Names
+from openqnn.passes.boundary.layouts import CUSTOM, Borders, Names
 
 STORED, STORED_WIDTH = {"uint8": DType.UFIXED_8, "int8": DType.SFIXED_8}, 8
 STAYS_FLOAT = "without --input_list the graph stays in floating point"

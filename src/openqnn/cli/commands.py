@@ -53,9 +53,9 @@ def _settings(source: SourceOptions) -> dict[str, Any]:
 
 
 def run_convert(arguments: Namespace) -> int:
+    from openqnn.api.convert import convert
     from openqnn.cli.progress import Stages
     from openqnn.passes import Explain
-    from openqnn.pipeline import convert
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, ConvertOutput)
     target = Path(output.output or Path(source.model).with_suffix(".oqnn").name)
@@ -81,7 +81,7 @@ def _write(graph: Graph, target: Path) -> None:
         return
     from openqnn.emit import lower
     from openqnn.emit.model_source import write_model_source
-    from openqnn.formats.files import together
+    from openqnn.formats.atomic import together
     from openqnn.passes.htp import convolve_blocks
 
     convolve_blocks(graph)
@@ -91,8 +91,8 @@ def _write(graph: Graph, target: Path) -> None:
 
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:
     """Before the work is done. Nothing of the user's is replaced unasked: only a graph file of ours."""
-    from openqnn.formats.container import is_container
-    from openqnn.ir.store import check_name
+    from openqnn.formats.oqnn import is_container
+    from openqnn.ir.oqnn import check_name
 
     if target.is_dir():
         raise OutputError(f"{target} is a directory", hint=f"-o {target / source.with_suffix('.oqnn').name}")
@@ -105,9 +105,9 @@ def _check_target(target: Path, source: Path, overwrite: bool) -> None:
 
 
 def run_check(arguments: Namespace) -> int:
+    from openqnn.api.convert import check, convert
     from openqnn.cli.report import print_check, print_explanation
     from openqnn.passes import Explain
-    from openqnn.pipeline import check, convert
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
     wanted = read_options(arguments, BackendCheck)
@@ -136,10 +136,10 @@ def run_inspect(arguments: Namespace) -> int:
 
 
 def run_run(arguments: Namespace) -> int:
+    from openqnn.api.files import open_graph
+    from openqnn.api.session import Session
     from openqnn.cli.arrays import output_paths, read_inputs, write_array
     from openqnn.cli.report import print_results
-    from openqnn.pipeline import open_graph
-    from openqnn.session import Session
 
     source, io = read_options(arguments, SourceOptions), read_options(arguments, RunIo)
     graph = open_graph(source.model, **_settings(source))

@@ -21,7 +21,7 @@ from openqnn.cli.vendor_tools import (
 )
 from openqnn.compiler import Compiled, Source, check_binary_name, compile_source, info_job
 from openqnn.errors import OutputError, UsageError
-from openqnn.formats.files import check_place, replacing
+from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.context_tools import (
     NO_MEMHANDLE,
     CompileOptions,
@@ -33,8 +33,8 @@ from openqnn.options.context_tools import (
 from openqnn.options.field import read_options
 from openqnn.options.net_run import Tooling
 from openqnn.options.source import SourceOptions
+from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.model_library import PREFIX
-from openqnn.qnn.system import ContextInfo
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.vendor import read_binary
 from openqnn.runtime.wanted import Wanted
@@ -105,7 +105,7 @@ def run_compile(arguments: Namespace) -> int:
 
 
 def _compiled_source(given: SourceOptions) -> Source:
-    from openqnn.pipeline import check_static, open_graph
+    from openqnn.api.files import check_static, open_graph
 
     settings = {"input_shapes": dict(given.input_shapes), "dims": dict(given.dims), "batch": given.batch}
     if Path(given.model).suffix not in GRAPH_FILES:

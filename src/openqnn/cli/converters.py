@@ -21,7 +21,7 @@ from openqnn.cli.quantizing import (
 )
 from openqnn.cli.tool import Tool
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, OutputError, UnsupportedError, UsageError
-from openqnn.formats.kinds import is_converted
+from openqnn.formats.sniff import is_converted
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from openqnn.options.model_lib import ModelLib
@@ -37,7 +37,7 @@ from openqnn.options.quantizer import (
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
-    from openqnn.passes.io import Borders
+    from openqnn.passes.boundary.layouts import Borders
 
 # What ONNX's own simplifier would do to the source model.
 SIMPLIFICATIONS = frozenset(
@@ -54,8 +54,8 @@ OTHER_FRAMEWORKS = {
 
 
 def run_onnx_converter(arguments: Namespace, command: str) -> int:
+    from openqnn.api.convert import describe_borders
     from openqnn.formats.custom_io import read_custom_io, write_custom_io
-    from openqnn.pipeline import describe_borders
 
     source, io = read_options(arguments, ConverterSource), read_options(arguments, ConverterIo)
     steps, output = read_options(arguments, ConverterSteps), read_options(arguments, ConverterOutput)
@@ -143,7 +143,7 @@ def _write_source(
 ) -> None:
     from openqnn.emit import lower
     from openqnn.emit.model_source import SourceOptions, write_model_source
-    from openqnn.formats.files import together
+    from openqnn.formats.atomic import together
 
     options = SourceOptions(
         output.overwrite_model_prefix, output.exclude_named_tensors, package, copyright_text, command
@@ -157,8 +157,8 @@ def _write_source(
 
 
 def run_qairt_converter(arguments: Namespace, command: str) -> int:
+    from openqnn.api.convert import describe_borders
     from openqnn.formats.custom_io import read_io_config, write_io_config
-    from openqnn.pipeline import describe_borders
 
     source, output = read_options(arguments, QairtSource), read_options(arguments, QairtOutput)
     onnx, packages = read_options(arguments, QairtOnnx), read_options(arguments, QairtPackages)
@@ -214,7 +214,7 @@ def _metadata(output: QairtOutput, command: str) -> dict[str, str]:
 
 
 def _write_dlc(graph: Graph, target: Path, package: str, metadata: Mapping[str, str]) -> None:
-    from openqnn.pipeline import save_dlc
+    from openqnn.api.files import save_dlc
 
     graph.name = target.stem
     save_dlc(graph, target, package=package, metadata=metadata)
@@ -256,8 +256,8 @@ def _settings(
 
 
 def _dry_run(model: str, settings: Mapping[str, Any], level: str) -> int:
+    from openqnn.api.convert import check
     from openqnn.cli.report import print_check, print_problems, print_unused
-    from openqnn.pipeline import check
 
     report = check(model, **settings)
     if level == "debug":
@@ -269,10 +269,10 @@ def _dry_run(model: str, settings: Mapping[str, Any], level: str) -> int:
 
 
 def _converted(model: str, settings: Mapping[str, Any], debug: int | None) -> Graph:
+    from openqnn.api.convert import convert
     from openqnn.cli.progress import Stages
     from openqnn.cli.report import print_explanation
     from openqnn.passes import Explain
-    from openqnn.pipeline import convert
 
     explain = Explain()
     with Stages() as stages:

@@ -72,10 +72,11 @@ def run_backend_check(source: SourceOptions, output: CheckOutput, wanted: Backen
 
 def _checked_graph(source: SourceOptions, settings: Mapping[str, Any], output: CheckOutput) -> Graph | None:
     """The graph; None when the source model cannot be converted, which is then reported."""
+    from openqnn.api.convert import check
+    from openqnn.api.files import VENDOR_FILES, open_graph
     from openqnn.cli.report import print_check, print_explanation
-    from openqnn.formats.container import is_container
+    from openqnn.formats.oqnn import is_container
     from openqnn.passes import Explain
-    from openqnn.pipeline import VENDOR_FILES, check, open_graph
 
     explain = Explain() if output.explain else None
     if is_container(source.model) or Path(source.model).suffix in VENDOR_FILES:
@@ -95,12 +96,12 @@ def _checked_graph(source: SourceOptions, settings: Mapping[str, Any], output: C
 
 
 def run_reduce(arguments: Namespace) -> int:
-    from openqnn.analysis.bundle import write_bundle
-    from openqnn.analysis.reduce import reduce_net
+    from openqnn.analysis.bug_report import write_bundle
+    from openqnn.analysis.shrink import reduce_net
     from openqnn.analysis.validation import suited_net
+    from openqnn.api.files import open_graph
     from openqnn.cli import report_diagnosis as show
     from openqnn.cli.progress import Stages
-    from openqnn.pipeline import open_graph
     from openqnn.qnn.library import find_library, is_htp
     from openqnn.qnn.options import DeviceOptions
     from openqnn.qnn.soc import find_soc

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import InputError, OutputError, UsageError
-from openqnn.formats.container import is_container
 from openqnn.formats.encodings import (
     VERSIONS,
     TensorEncoding,
@@ -24,6 +23,7 @@ from openqnn.formats.encodings import (
     settled,
     write_encodings,
 )
+from openqnn.formats.oqnn import is_container
 from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
@@ -61,13 +61,13 @@ def run_encodings(arguments: Namespace) -> int:
     }  # fmt: skip
     if looks_like_encodings(source.model):
         return _file(source.model, settings, options)
-    from openqnn.pipeline import open_graph
+    from openqnn.api.files import open_graph
 
     graph = open_graph(source.model, **settings)
     if options.lint:
         return _lint(graph, source.model, options)
     if options.to:
-        from openqnn.quant.export import encodings_of
+        from openqnn.quant.to_encodings_file import encodings_of
 
         origin = _origin(options)
         entries = encodings_of(graph, None if origin is None else origin.names)

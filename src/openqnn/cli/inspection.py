@@ -42,8 +42,8 @@ def inspect(path: str, settings: Mapping[str, Any], output: InspectOutput) -> in
 def _graphs(path: str, settings: Mapping[str, Any]) -> list[Graph]:
     """Every graph of a file: DLC files and model libraries may hold several."""
     from openqnn.analysis.sources import HOLDS_SEVERAL, read_nets
-    from openqnn.emit.read import graph_of
-    from openqnn.pipeline import open_graph
+    from openqnn.api.files import open_graph
+    from openqnn.emit.graph_from_net import graph_of
 
     if Path(path).suffix not in HOLDS_SEVERAL or any(settings.values()):
         return [open_graph(path, **settings)]

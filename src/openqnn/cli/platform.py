@@ -13,7 +13,7 @@ import numpy as np
 from openqnn.cli.tool import Tool
 from openqnn.cli.vendor_tools import required, say
 from openqnn.errors import OpenQnnError, UsageError
-from openqnn.formats.files import replacing
+from openqnn.formats.atomic import replacing
 from openqnn.options.field import read_options
 from openqnn.options.platform import ValidatorOptions
 from openqnn.qnn import abi

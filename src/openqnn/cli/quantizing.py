@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from openqnn.cli.metric_script import read_metric
 from openqnn.cli.tool import Tool
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
+from openqnn.formats.atomic import check_place, replacing
 from openqnn.formats.dlc_metadata import COMMAND
-from openqnn.formats.files import check_place, replacing
-from openqnn.formats.kinds import is_converted
+from openqnn.formats.sniff import is_converted
 from openqnn.options.field import options_of, read_options
 from openqnn.options.quantizer import (
     QairtQuantizerFiles,
@@ -30,9 +30,9 @@ from openqnn.options.quantizer import (
 from openqnn.quant.recipe import WEIGHT_WIDTHS, Method, Recipe, Scheme
 
 if TYPE_CHECKING:
+    from openqnn.api.quantize import Outcome
     from openqnn.ir import Given, Graph
-    from openqnn.quant.algorithms.mixed import Mixed
-    from openqnn.quantization import Outcome
+    from openqnn.quant.algorithms.mixed_precision import Mixed
 
 COMPARED = 8  # samples that a report is made from
 BY_AIMET_ITSELF = (
@@ -183,10 +183,10 @@ def quantized(
     target: QuantizeTarget | None = None, outcome: Callable[[Outcome], None] | None = None,
 ) -> Graph:  # fmt: skip
     """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
+    from openqnn.api.quantize import quantize, say_wide_biases
     from openqnn.cli.progress import Stages
     from openqnn.passes.htp import convolve_blocks
     from openqnn.quant.overrides import without_whole_filters
-    from openqnn.quantization import quantize, say_wide_biases
 
     recipe = recipe_for(asked.choices, usual, float_bw, float_bias_bw)
     _say_symmetric(asked.choices, recipe)
@@ -233,8 +233,8 @@ def run_quantize(
     write: Callable[[Graph, Path], None],
 ) -> int:
     """Quantizes, writes, and tells what it cost."""
-    from openqnn.pipeline import open_graph
-    from openqnn.quantization import DEFAULT_ALGORITHMS
+    from openqnn.api.files import open_graph
+    from openqnn.api.quantize import DEFAULT_ALGORITHMS
 
     output, asked = read_options(arguments, QuantizeOutput), read_asked(arguments, with_data=True)
     source = Path(arguments.model)
@@ -329,8 +329,8 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     from openqnn.analysis.quant_page import quant_page
     from openqnn.analysis.quant_report import OutputReport, quant_report
     from openqnn.cli.report_quantization import print_quantization
-    from openqnn.quant.data import is_whole, samples_of
-    from openqnn.quant.noise import output_noise
+    from openqnn.quant.samples import is_whole, samples_of
+    from openqnn.runtime.compare import output_noise
 
     every = samples_of(found.origin, asked.data.input_list, native=asked.native)
     with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # they are said by now
@@ -356,7 +356,7 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
 
 
 def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
-    from openqnn.pipeline import open_graph, save_dlc
+    from openqnn.api.files import open_graph, save_dlc
 
     files, asked = read_options(arguments, QairtQuantizerFiles), read_asked(arguments)
     source = Path(files.input_dlc)
@@ -415,9 +415,9 @@ def _given_in(
 
 def _by_aimet(graph: Graph, asked: Asked) -> dict[str, Given]:
     """AIMET's encodings; where an encodings file or the model says something else, that counts more."""
+    from openqnn.api.quantize import HTP, prepared_for
     from openqnn.quant.aimet import aimet_encodings
-    from openqnn.quant.data import samples_of
-    from openqnn.quantization import HTP, prepared_for
+    from openqnn.quant.samples import samples_of
 
     recipe, known = recipe_for(asked.choices, LIKE_QNN, 32, None), asked.encodings
     prepared = prepared_for(graph, recipe, HTP)
@@ -447,7 +447,7 @@ def input_types(types: Mapping[str, str]) -> dict[str, Given]:
 def write_encodings(graph: Graph, target: Path, overwrite: bool = False) -> Path:
     """All encodings as JSON beside the result."""
     from openqnn.formats import encodings
-    from openqnn.quant.export import encodings_of
+    from openqnn.quant.to_encodings_file import encodings_of
 
     path = _encodings_beside(target) if overwrite else check_encodings(target)
     encodings.write_encodings(path, encodings_of(graph, shared=True), ENCODINGS_VERSION)
@@ -456,7 +456,7 @@ def write_encodings(graph: Graph, target: Path, overwrite: bool = False) -> Path
 
 def overrides_of(graph: Graph, path: str) -> dict[str, Given]:
     """What an encodings file says about the tensors of a graph."""
-    from openqnn.quantization import read_given
+    from openqnn.api.quantize import read_given
 
     return read_given(graph, path)
 

@@ -14,9 +14,9 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from openqnn.analysis.summary import Summary
+    from openqnn.api.convert import Report
     from openqnn.ir import Array
     from openqnn.passes import Explain
-    from openqnn.pipeline import Report
 
 
 def console(file: TextIO | None = None) -> Console:

@@ -9,11 +9,11 @@ from rich.markup import escape
 from openqnn.cli.report import console, table
 
 if TYPE_CHECKING:
-    from openqnn.analysis.bundle import Bundle
+    from openqnn.analysis.bug_report import Bundle
     from openqnn.analysis.context_check import ContextReport
     from openqnn.analysis.context_summary import ContextSummary
     from openqnn.analysis.doctor import Diagnosis
-    from openqnn.analysis.reduce import Reduced
+    from openqnn.analysis.shrink import Reduced
     from openqnn.analysis.validation import Matrix, Validation
 
 

@@ -11,7 +11,7 @@ from openqnn.cli.report import console, table
 
 if TYPE_CHECKING:
     from openqnn.analysis.quant_report import QuantReport
-    from openqnn.quant.algorithms.mixed import Mixed
+    from openqnn.quant.algorithms.mixed_precision import Mixed
 
 
 def print_quantization(found: QuantReport) -> None:
@@ -43,7 +43,7 @@ def print_quantization(found: QuantReport) -> None:
 
 def print_mixed(mixed: Mixed) -> None:
     """The nodes that got more bits, the most sensitive first, and what it took in all."""
-    from openqnn.quant.algorithms.mixed import described
+    from openqnn.quant.algorithms.mixed_precision import described
     from openqnn.quant.recipe import FLOAT
 
     out = console()

@@ -32,10 +32,10 @@ from openqnn.options.net_run import (
     NetRunProfiling,
     Tooling,
 )
-from openqnn.runtime.config_file import RunConfig
 from openqnn.runtime.guard import guarded
 from openqnn.runtime.net_run import GraphRun, RunSettings
 from openqnn.runtime.results import unfinished
+from openqnn.runtime.run_config import RunConfig
 from openqnn.runtime.standby import taken
 from openqnn.runtime.wanted import Wanted
 from openqnn.runtime.window import Window

@@ -18,7 +18,7 @@ from openqnn.qnn.options import ContextOptions, DeviceOptions
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc, soc_of_arch
-from openqnn.runtime.config_file import RunConfig, read_config
+from openqnn.runtime.run_config import RunConfig, read_config
 from openqnn.runtime.vendor import Target
 
 MODEL_DLC = "libQnnModelDlc.so"
@@ -141,7 +141,7 @@ def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:
         if Path(name).suffix in GRAPH_FILES:
             files.append(name)
         else:
-            from openqnn.pipeline import open_graph
+            from openqnn.api.files import open_graph
 
             graphs.append(open_graph(name))
     for name in dlcs:

@@ -1,5 +1,5 @@
 """From a graph to QNN artifacts: one lowering, many printers."""
 
-from openqnn.emit.net import lower
+from openqnn.emit.lower import lower
 
 __all__ = ["lower"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from openqnn.ir import DType
+from openqnn.qnn.context_info import ContextInfo, DeviceInfo, GraphInfo, HtpGraphBlob, IoTensor
 from openqnn.qnn.net import NetQuant, NetTensor
-from openqnn.qnn.system import ContextInfo, DeviceInfo, GraphInfo, HtpGraphBlob, IoTensor
 
 _KINDS = {0: "APP_WRITE", 1: "APP_READ", 2: "APP_READWRITE", 3: "NATIVE", 4: "STATIC", 5: "NULL"}
 _HTP_BLOB = "QNN_SYSTEM_CONTEXT_HTP_GRAPH_INFO_BLOB_VERSION_V"

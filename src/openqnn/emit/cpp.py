@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from openqnn.emit import cpp_values as text
-from openqnn.emit.compose import Identifiers, WeightNames, input_names, steps, unique_params
-from openqnn.formats.files import replacing
+from openqnn.emit.emission_order import Identifiers, WeightNames, input_names, steps, unique_params
+from openqnn.formats.atomic import replacing
 from openqnn.qnn.marshal import static_data
 from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_name
 

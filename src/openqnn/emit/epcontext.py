@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import ModelError, UsageError
-from openqnn.formats.files import replacing
+from openqnn.formats.atomic import replacing
 from openqnn.ir import DType
+from openqnn.qnn.context_info import ContextInfo, GraphInfo
 from openqnn.qnn.net import Array, NetTensor
-from openqnn.qnn.system import ContextInfo, GraphInfo
 
 DOMAIN = "com.microsoft"
 SOURCE = "QNNExecutionProvider"

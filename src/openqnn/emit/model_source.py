@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from openqnn.emit.compose import WeightNames, anonymous, with_package
 from openqnn.emit.cpp import DEFAULT_PREFIX, SDK_VERSION, CppOptions, write_cpp
+from openqnn.emit.emission_order import WeightNames, anonymous, with_package
 from openqnn.emit.net_json import NetJsonOptions, write_net_json
 from openqnn.emit.weights import write_weights
 from openqnn.qnn.net import Net, qnn_name

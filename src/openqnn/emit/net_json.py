@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from openqnn.emit.compose import input_names, steps, unique_params
-from openqnn.formats.files import replacing
+from openqnn.emit.emission_order import input_names, steps, unique_params
+from openqnn.formats.atomic import replacing
 from openqnn.ops.schema import OPS
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind

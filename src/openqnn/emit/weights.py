@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from openqnn.emit.compose import WeightNames
+from openqnn.emit.emission_order import WeightNames
 from openqnn.errors import ModelError
-from openqnn.formats.files import replacing
+from openqnn.formats.atomic import replacing
 from openqnn.formats.tar import write_tar
 from openqnn.qnn.marshal import static_data
 from openqnn.qnn.net import NetTensor

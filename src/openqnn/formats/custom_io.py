@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from openqnn.errors import InputError
-from openqnn.formats.files import replacing
+from openqnn.formats.atomic import replacing
 
 INPUTS, OUTPUTS = "Input Tensor Configuration", "Output Tensor Configuration"
 SOURCE, DESIRED = "Src Model Parameters", "Desired Model Parameters"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from openqnn.errors import VerifyError
 from openqnn.ir.dtype import DType
 from openqnn.ir.encoding import Encoding
-from openqnn.ir.given import Given
+from openqnn.ir.preset import Given
 
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
@@ -291,7 +291,7 @@ class Graph:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the graph and its constants to an .oqnn or .dlc file; `openqnn.load` reads it back."""
-        from openqnn.ir.store import save_graph  # the store reads graphs; a graph only borrows it
+        from openqnn.ir.oqnn import save_graph  # the store reads graphs; a graph only borrows it
 
         save_graph(self, path)
 

@@ -2,12 +2,11 @@
 
 from openqnn.ops import (
     attention,
-    blocks,
+    colour,
     conv,
     detection,
     elementwise,
     gather,
-    image,
     matmul,
     misc,
     norm,
@@ -18,8 +17,9 @@ from openqnn.ops import (
     resize,
     rnn,
     shape,
+    space_depth,
 )
-from openqnn.ops.build import Builder, complete, infer_outputs, plain, schema_of
+from openqnn.ops.builder import Builder, complete, infer_outputs, plain, schema_of
 from openqnn.ops.schema import OPS, Moves, OpSchema, Role
 
 __all__ = [
@@ -29,13 +29,12 @@ __all__ = [
     "OpSchema",
     "Role",
     "attention",
-    "blocks",
+    "colour",
     "complete",
     "conv",
     "detection",
     "elementwise",
     "gather",
-    "image",
     "infer_outputs",
     "matmul",
     "misc",
@@ -49,4 +48,5 @@ __all__ = [
     "rnn",
     "schema_of",
     "shape",
+    "space_depth",
 ]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
-from openqnn.ops.body import Body
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import ABSENT, flag, op, result, tensor, u32
-from openqnn.ops.shapes import declared
+from openqnn.ops.shape_rules import declared
 
 
 def _rotated(n: Node) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product, rounded_product, smallest_factor
 from openqnn.ops.fixed16 import is_wide
 from openqnn.ops.fixed_wide import wide_product
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
-from openqnn.ops.shapes import declared, positive, vector, window
+from openqnn.ops.shape_rules import declared, positive, vector, window
 
 BLOCK = 32  # channels that HTP keeps together
 APART = 7  # powers of two between scales of weights that do not share it, one half and above being alike

@@ -8,11 +8,11 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
-from openqnn.ops.body import Body
 from openqnn.ops.gather import first_rows
 from openqnn.ops.nms import Kernel, filled, gaussian, hard, keep, linear, overlaps, product, suppress
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import INDEX, enum, f32, flag, i32, op, result, tensor, u32
-from openqnn.ops.shapes import declared
+from openqnn.ops.shape_rules import declared
 
 INT, COUNT = DType.INT_32, DType.UINT_32
 

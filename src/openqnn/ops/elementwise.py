@@ -18,13 +18,13 @@ from openqnn.ops import (
     fixed16_quotients,
     fixed16_roots,
 )
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute
 from openqnn.ops.fixed16 import by_table, first_of
 from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
 from openqnn.ops.fixed_pairs import gate, squared, times, total
 from openqnn.ops.fixed_wide import behind_layer, wide_prelu
-from openqnn.ops.same import SameAs, again, always, neutral, twice
+from openqnn.ops.identities import SameAs, again, always, neutral, twice
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     ABSENT,
     FREE,
@@ -45,7 +45,7 @@ from openqnn.ops.schema import (
     result,
     tensor,
 )
-from openqnn.ops.shapes import broadcast, same
+from openqnn.ops.shape_rules import broadcast, same
 
 BOOL = DType.BOOL_8
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.body import Body, Sum
+from openqnn.ops.onnx_writer import Body, Sum
 from openqnn.ops.schema import OPS
 
 Compute: TypeAlias = Callable[[Sequence[str]], str]

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 
 from openqnn.ir import Array, DType, Node, Value
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of, single
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import Fixed
 
 # From all stored integers, less the zero point, to results in steps of the output.

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Node
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, offset_of, scale_of, single
 from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
-from openqnn.ops.shapes import last_axis
+from openqnn.ops.onnx_writer import Body
+from openqnn.ops.shape_rules import last_axis
 
 BYTE = 8
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, offset_of, rounded, scale_of
 from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import OPS
 
 # 1 / x for x in [1, 2) in 4 pieces, with 14 bits: coefficients of t^0 to t^2 for t = x - 1, in halves of the

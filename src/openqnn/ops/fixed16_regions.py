@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of
 from openqnn.ops.fixed16 import is_wide
+from openqnn.ops.onnx_writer import Body
 
 SHARES = 1024  # what a pixel counts in a sample is a multiple of 1 / this
 LARGEST = 1 << 26  # pixels that are looked up at once

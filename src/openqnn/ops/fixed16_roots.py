@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, scale_of, single
 from openqnn.ops.fixed16 import FACTOR, HALF, STORED, by_table, is_wide, mantissa, nearest
+from openqnn.ops.onnx_writer import Body
 
 PIECE = 10  # bits of a piece of the table, in the middle of which its numbers are right
 FIRST = 13  # bits of 1.0 in the table

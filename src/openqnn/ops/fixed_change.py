@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, is_byte, offset_of, scale_of, short, single
 from openqnn.ops.fixed_tables import BYTES, LAST, by_line
 from openqnn.ops.layout import is_reshape, permutation_of
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import OPS
 
 MORE = 2.0**-8  # what comes on the half for rounding where a step is less than half a step of the output

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node, Value
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import (
     GUARD,
     MANTISSA,
@@ -27,7 +26,8 @@ from openqnn.ops.fixed import (
     single,
 )
 from openqnn.ops.fixed_tables import BYTES, by_line, by_sum
-from openqnn.ops.shapes import along
+from openqnn.ops.onnx_writer import Body
+from openqnn.ops.shape_rules import along
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14, and the larger one of a difference is as much
 MOST_BITS = 15  # behind the point of a factor

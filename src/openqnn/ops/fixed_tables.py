@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from openqnn.ir import Array
-from openqnn.ops.body import Body
+from openqnn.ops.onnx_writer import Body
 
 BYTES = 256
 LAST = BYTES - 1

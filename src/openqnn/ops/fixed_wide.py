@@ -18,9 +18,9 @@ from typing import cast
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, along, centred, offset_of, rounded, scale_of, weights_of
 from openqnn.ops.fixed16 import HIGHEST, factor, is_wide
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import OPS
 
 FEW_TAPS, MANY_TAPS = 8, 64

@@ -9,7 +9,7 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops.body import Body
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import INDEX, Lower, Moves, axis, enum, op, result, tensor, u32
 
 

@@ -11,9 +11,9 @@ from math import prod
 from typing import TypeAlias
 
 from openqnn.ir import Node, ParamValue, Shape
-from openqnn.ops.build import schema_of
+from openqnn.ops.builder import schema_of
 from openqnn.ops.schema import Axis, Moves, Param, Role
-from openqnn.ops.shapes import MOVED_LAST
+from openqnn.ops.shape_rules import MOVED_LAST
 
 Perm: TypeAlias = tuple[int, ...]
 

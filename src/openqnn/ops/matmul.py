@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops import fixed16
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import Compute, product
 from openqnn.ops.fixed_pairs import matrices
 from openqnn.ops.fixed_wide import wide_product
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
-from openqnn.ops.shapes import broadcast_shapes, vector
+from openqnn.ops.shape_rules import broadcast_shapes, vector
 
 
 def _matrix(n: Node, index: int) -> tuple[Shape, int, int]:

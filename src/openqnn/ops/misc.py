@@ -8,10 +8,10 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
-from openqnn.ops.body import Body
 from openqnn.ops.gather import first_rows, wide
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import BIAS, FREE, INDEX, WEIGHT, Compute, Lower, f32, op, result, tensor
-from openqnn.ops.shapes import declared, same
+from openqnn.ops.shape_rules import declared, same
 
 # -- random numbers ------------------------------------------------------------------------------------------
 

@@ -9,10 +9,10 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
 from openqnn.ops import fixed16, fixed16_channels, fixed_norms
-from openqnn.ops.body import Body
 from openqnn.ops.elementwise import scalar_like
 from openqnn.ops.fixed import Compute, product
 from openqnn.ops.fixed16_logs import log_softmax
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     ABSENT,
     BIAS,
@@ -30,7 +30,7 @@ from openqnn.ops.schema import (
     tensor,
     u32,
 )
-from openqnn.ops.shapes import along, last_axis, positive, same, vector
+from openqnn.ops.shape_rules import along, last_axis, positive, same, vector
 
 
 def _scaled(n: Node, b: Body, y: str, x: Sequence[str], shape: Shape) -> str:

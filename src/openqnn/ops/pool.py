@@ -10,10 +10,10 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops.body import Body
 from openqnn.ops.conv import onnx_pads
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import enum, flag, op, result, tensor, u32
-from openqnn.ops.shapes import positive, window
+from openqnn.ops.shape_rules import positive, window
 
 Pads = list[tuple[int, int]]
 LARGEST_WINDOW = 1 << 16  # along one axis; padding could make room for any, and it would never be computed

@@ -8,12 +8,12 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.body import Body
 from openqnn.ops.fixed16_narrow import narrowed
 from openqnn.ops.fixed_change import changed
 from openqnn.ops.fixed_half import rounded, widened
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import FREE, Lower, Moves, flag, op, result, tensor
-from openqnn.ops.shapes import same
+from openqnn.ops.shape_rules import same
 
 
 def encoding_of(n: Node, value: Value) -> Encoding:

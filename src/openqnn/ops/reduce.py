@@ -8,9 +8,9 @@ from dataclasses import replace
 from openqnn.errors import ShapeError
 from openqnn.ir import DType, Node, Shape
 from openqnn.ops import fixed16_sums
-from openqnn.ops.body import Body
 from openqnn.ops.fixed import averaged
 from openqnn.ops.fixed16 import first_of
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     INDICES,
     ByPlace,
@@ -31,7 +31,7 @@ from openqnn.ops.schema import (
     tensor,
     u32,
 )  # fmt: skip
-from openqnn.ops.shapes import last_axis, reduced, same
+from openqnn.ops.shape_rules import last_axis, reduced, same
 
 
 def _reduced_shape(n: Node) -> list[Shape]:

@@ -11,12 +11,12 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
 from openqnn.ops import fixed16_grids, fixed16_regions
-from openqnn.ops.body import Body
 from openqnn.ops.fixed_change import between
 from openqnn.ops.fixed_change import resized as resized_fixed
 from openqnn.ops.gather import wide
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import INDEX, enum, f32, flag, i32, op, result, tensor, u32
-from openqnn.ops.shapes import declared, window
+from openqnn.ops.shape_rules import declared, window
 
 # -- resizing ------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
-from openqnn.ops.body import Body
 from openqnn.ops.gather import axis_of
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import ABSENT, BIAS, WEIGHT, enum, f32, flag, op, result, tensor, u32
 
 LAYER_NORM_EPSILON = 1e-8

@@ -23,8 +23,8 @@ from typing import Any, Final, TypeAlias
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, ParamValue, Shape
-from openqnn.ops.body import Body
-from openqnn.ops.same import SameAs
+from openqnn.ops.identities import SameAs
+from openqnn.ops.onnx_writer import Body
 
 Infer: TypeAlias = Callable[[Node], Sequence[Shape]]
 Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]

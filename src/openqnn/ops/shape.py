@@ -12,11 +12,11 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import DType, Node
 from openqnn.ir import Shape as Dims  # the op below has the name
-from openqnn.ops.body import Body
 from openqnn.ops.conv import onnx_pads
 from openqnn.ops.elementwise import as_onnx
 from openqnn.ops.fixed_change import joined
-from openqnn.ops.same import always, when
+from openqnn.ops.identities import always, when
+from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     ABSENT,
     FREE,
@@ -37,7 +37,7 @@ from openqnn.ops.schema import (
     tensor,
     u32,
 )  # fmt: skip
-from openqnn.ops.shapes import declared, positive, reduced
+from openqnn.ops.shape_rules import declared, positive, reduced
 
 # -- the same numbers in another shape -----------------------------------------------------------------------
 

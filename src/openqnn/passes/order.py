@@ -10,13 +10,13 @@ from openqnn.ir import Graph
 from openqnn.ir.verify import verify as verify_graph
 from openqnn.ops import infer_outputs
 from openqnn.passes.cleanup import merge_repeated, merge_reshapes, merge_views, remove_dead_code
-from openqnn.passes.constants import fold_constants, merge_constants
 from openqnn.passes.explain import Explain
 from openqnn.passes.fold_affine import fold_affine
+from openqnn.passes.fold_constants import fold_constants, merge_constants
 from openqnn.passes.fold_pad import fold_pad
-from openqnn.passes.identity import remove_identities
-from openqnn.passes.layout import minimise_transposes
-from openqnn.passes.patterns import activation, blocks, linear, norm
+from openqnn.passes.minimise_transposes import minimise_transposes
+from openqnn.passes.patterns import activation, linear, norm, space_depth
+from openqnn.passes.remove_identities import remove_identities
 from openqnn.passes.rewrite import Pass, apply_rules
 
 
@@ -59,7 +59,7 @@ PASSES: tuple[Step, ...] = (
     Step("activations", apply_rules(activation.RULES), "before norms and layers, which they stand between"),
     Step("norms", apply_rules(norm.RULES), "on the source's own axis order, as exporters wrote them"),
     Step("instance_norm", apply_rules(norm.LATER), "what is a LayerNorm over an image and got no weights"),
-    Step("blocks", apply_rules(blocks.RULES), "while their transposes still are where exporters put them"),
+    Step("blocks", apply_rules(space_depth.RULES), "while transposes still are where exporters put them"),
     Step("linear", apply_rules(linear.RULES), "a bias joins the product before channels are scaled"),
     Step("matmul_transpose", apply_rules(linear.TRANSPOSES), "so that all factors want the same axis order"),
     Step("minimise_transposes", minimise_transposes, "patterns are known: the rest may change its order"),

@@ -13,12 +13,12 @@ from openqnn.errors import BackendError, ModelError, UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.binding import Slot
-from openqnn.qnn.draft import Draft
+from openqnn.qnn.context_info import ContextInfo, IoTensor
 from openqnn.qnn.graph import Composer, Graph, graph_records
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, GraphOptions
-from openqnn.qnn.system import ContextInfo, IoTensor
+from openqnn.qnn.tensor_structs import Draft
 
 
 class Context:

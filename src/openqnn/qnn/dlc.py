@@ -22,9 +22,9 @@ from openqnn.qnn import abi_system as sys_abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.dlc_merge import DlcFile, merge_dlcs
+from openqnn.qnn.dlc_renames import notes, restored, writable
 from openqnn.qnn.net import Net
 from openqnn.qnn.recorder import Recorder
-from openqnn.qnn.renamed import notes, restored, writable
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.unmarshal import text
 

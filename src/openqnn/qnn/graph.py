@@ -11,11 +11,11 @@ from openqnn.errors import BackendError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.binding import Binding, Slot
-from openqnn.qnn.draft import Draft
 from openqnn.qnn.marshal import Arena, scalar
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor
 from openqnn.qnn.options import GraphOptions
 from openqnn.qnn.soc import no_floats
+from openqnn.qnn.tensor_structs import Draft
 
 _CURVES = frozenset({"ElementWiseNeuron", "Gelu", "Sigmoid", "Tanh"})
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import BackendError, InputError, UsageError
+from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc
-from openqnn.qnn.system import ContextInfo
 
 HTP_KEYS = ("graphs", "devices", "context", "groupContext", "memory")
 """What HTP's own file may have."""

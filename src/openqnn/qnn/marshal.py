@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from openqnn.errors import BackendError
 from openqnn.qnn import abi
+from openqnn.qnn.contiguous import contiguous
 from openqnn.qnn.net import Array, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
-from openqnn.qnn.packing import contiguous
 
 HtpRecord: TypeAlias = tuple[int, int, int]
 """An option of HTP's and its value in up to two words."""

@@ -12,12 +12,12 @@ from os import PathLike
 from pathlib import Path
 
 from openqnn.errors import BackendError, ModelError, OutputError
+from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.isolated import DEFAULT_TIMEOUT, Name, Worker, shared_worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
-from openqnn.qnn.system import ContextInfo
 from openqnn.qnn.tasks import Ran
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from openqnn.errors import BackendError, InputError, ModelError
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
+from openqnn.qnn.context_info import AGAIN, ContextInfo, context_info
 from openqnn.qnn.dlc import read_dlc, write_dlc
 from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.htp_config import check_taken
@@ -23,7 +24,6 @@ from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent
 from openqnn.qnn.saver import replay, save_nets
-from openqnn.qnn.system import AGAIN, ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
 from openqnn.qnn.worker import Reporter
 

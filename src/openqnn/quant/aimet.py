@@ -18,8 +18,8 @@ from openqnn.formats.encodings import EncodingsFile, read_encodings
 from openqnn.ir import Array, Given, Graph
 from openqnn.quant.overrides import match
 from openqnn.quant.recipe import Method, Recipe
-from openqnn.runtime.arrays import accepted
-from openqnn.runtime.lowering import Lowering
+from openqnn.runtime.boundary import accepted
+from openqnn.runtime.cpu.to_onnx import Lowering
 
 AIMET = "aimet"
 OPSET, IR_VERSION, VERSION = 21, 10, "1.0.0"

@@ -17,12 +17,13 @@ from openqnn.ops.fixed16 import HIGHEST
 from openqnn.ops.fixed_change import is_copy
 from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
 from openqnn.ops.schema import Operand, Role
-from openqnn.quant.blocks import block_encoding, why_no_blocks
-from openqnn.quant.bounds import EVERYTHING, Bounds, Range, clip_limits
+from openqnn.quant.auto_widths import least_span
 from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
 from openqnn.quant.fused import least_top
-from openqnn.quant.headroom import widened
-from openqnn.quant.observers import Statistics
+from openqnn.quant.join_integer_io import join_stored
+from openqnn.quant.lpbq import block_encoding, why_no_blocks
+from openqnn.quant.margin import widened
+from openqnn.quant.observe.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
     CUT,
@@ -39,11 +40,10 @@ from openqnn.quant.plan import (
     is_weight,
     operands,
 )  # fmt: skip
+from openqnn.quant.range_analysis import EVERYTHING, Bounds, Range, clip_limits
 from openqnn.quant.ranges import choose, choose_all, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
-from openqnn.quant.stored import join_stored
-from openqnn.quant.tops import cut_constants, is_masked, told_apart
-from openqnn.quant.wide import least_span
+from openqnn.quant.softmax_masks import cut_constants, is_masked, told_apart
 
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others

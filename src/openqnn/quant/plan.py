@@ -15,7 +15,7 @@ from openqnn.ir import DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.fixed_change import is_between, overshoots
 from openqnn.ops.schema import Operand, Role
-from openqnn.quant.bounds import clip_limits
+from openqnn.quant.range_analysis import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
 
 CALIBRATION, FIXED, SHARED = "calibration", "fixed range", "shared"

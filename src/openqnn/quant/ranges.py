@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array
-from openqnn.quant.observers import Histogram, Statistics
+from openqnn.quant.observe.observers import Histogram, Statistics
 from openqnn.quant.recipe import Method
 
 Floats = NDArray[np.float64]

@@ -15,11 +15,11 @@ from openqnn.errors import UsageError
 from openqnn.formats import execution_metadata
 from openqnn.formats.input_list import InputList
 from openqnn.qnn import abi
+from openqnn.qnn.async_queue import ExecutionQueue
 from openqnn.qnn.binding import Binding
 from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
-from openqnn.qnn.queue import ExecutionQueue
 from openqnn.qnn.worker import Reporter
 from openqnn.runtime.feed import Feed, is_native
 from openqnn.runtime.results import Results

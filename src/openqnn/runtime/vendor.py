@@ -18,12 +18,12 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 
 from openqnn.errors import BackendError, ModelError, UsageError
-from openqnn.formats.kinds import other_than_context
+from openqnn.formats.sniff import other_than_context
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend, Progress
 from openqnn.qnn.binding import Slot
 from openqnn.qnn.context import Context
-from openqnn.qnn.draft import Draft
+from openqnn.qnn.context_info import AGAIN, ContextInfo, context_info
 from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net
@@ -31,8 +31,8 @@ from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile
 from openqnn.qnn.profile_log import Measured, Method
 from openqnn.qnn.soc import find_soc
-from openqnn.qnn.system import AGAIN, ContextInfo, context_info
 from openqnn.qnn.system_api import SystemApi
+from openqnn.qnn.tensor_structs import Draft
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from openqnn.frontends.onnx import import_onnx
 from openqnn.ir import Graph
-from openqnn.runtime.cpu import CpuExecutable
+from openqnn.runtime.cpu.executable import CpuExecutable
 
 NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
 

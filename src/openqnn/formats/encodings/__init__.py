@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable
 
 from openqnn.errors import InputError
-from openqnn.formats.encodings import flat, legacy, onnx_like
+from openqnn.formats.atomic import replacing
+from openqnn.formats.encodings import v0, v1, v2
 from openqnn.formats.encodings.fields import Json, Place, load_json
 from openqnn.formats.encodings.record import (
     OUTPUT_CHANNEL,
@@ -19,7 +20,6 @@ from openqnn.formats.encodings.record import (
     by_name,
 )
 from openqnn.formats.encodings.settle import Parameter, settled
-from openqnn.formats.files import replacing
 
 __all__ = [
     "OUTPUT_CHANNEL", "VERSIONS", "Axis", "Blocks", "EncodingsFile", "Kind", "Parameter", "TensorEncoding",
@@ -38,11 +38,11 @@ def read_encodings(path: str | os.PathLike[str]) -> EncodingsFile:
     content, place = load_json(path), Place(path)
     version = content.get("version", _WITHOUT_FLOATS)
     if version in _LEGACY:
-        found = legacy.read(place, content)
+        found = v0.read(place, content)
     elif version == "1.0.0":
-        found = flat.read(place, content)
+        found = v1.read(place, content)
     elif version in ("2.0.0", "2.1.0"):
-        found = onnx_like.read(place, content, nested=version == "2.1.0")
+        found = v2.read(place, content, nested=version == "2.1.0")
     else:
         place.fail(f"{json.dumps(version)} is not known", "version", hint=f"known: {', '.join(VERSIONS)}")
     tensors = by_name(found)
@@ -88,7 +88,7 @@ def write_encodings(
     if version >= "2":
         named = [e for e in entries if not e.is_float]
         nested = version == "2.1.0"
-        content["encodings"] = [onnx_like.write(e, place.at(e.name), nested=nested) for e in named]
+        content["encodings"] = [v2.write(e, place.at(e.name), nested=nested) for e in named]
     else:
         content |= _sections(place, entries, version)
     with replacing(path) as file:
@@ -104,11 +104,11 @@ def _sections(place: Place, entries: list[TensorEncoding], version: str) -> dict
             hint="give the model, which tells: --source on the command line",
         )
     made: dict[str, Json] = {}
-    for kind, section in legacy.SECTIONS.items():
+    for kind, section in v0.SECTIONS.items():
         mine = [e for e in entries if e.kind is kind]
         if version == "1.0.0":
-            made[section] = [flat.write(e, place.at(e.name)) for e in mine]
+            made[section] = [v1.write(e, place.at(e.name)) for e in mine]
         else:
             floats = version != _WITHOUT_FLOATS
-            made[section] = {e.name: legacy.write(e, place.at(e.name), with_floats=floats) for e in mine}
+            made[section] = {e.name: v0.write(e, place.at(e.name), with_floats=floats) for e in mine}
     return made

@@ -10,7 +10,7 @@ from openqnn.frontends.onnx.conv import check_dims, spatial_pads
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import Array, Value
-from openqnn.ops.shapes import window
+from openqnn.ops.shape_rules import window
 
 
 def _places(

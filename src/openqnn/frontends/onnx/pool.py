@@ -17,7 +17,7 @@ from openqnn.frontends.onnx.conv import spatial_pads
 from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.translation import Translation
 from openqnn.ir import DType, Value
-from openqnn.ops.shapes import window
+from openqnn.ops.shape_rules import window
 
 
 @dataclass(frozen=True)

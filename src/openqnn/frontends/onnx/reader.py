@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import ModelError
-from openqnn.formats.kinds import look_of
+from openqnn.formats.sniff import look_of
 from openqnn.frontends.onnx.wire import split_model
 from openqnn.ir import Array, Given
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from openqnn.errors import UsageError
 from openqnn.ir import Array, Graph
 from openqnn.quant.algorithms.cle import equalise_layers
-from openqnn.quant.algorithms.rounding import round_weights
+from openqnn.quant.algorithms.gptq import round_weights
 from openqnn.quant.algorithms.smoothquant import smooth_activations
 
 Sample = Mapping[str, Any]

@@ -31,8 +31,8 @@ from openqnn.quant.algorithms.channels import (
     scale_output,
     takes_channels,
 )
-from openqnn.quant.calibrate import calibrate
-from openqnn.quant.observers import Statistics, Watch
+from openqnn.quant.calibration import calibrate
+from openqnn.quant.observe.observers import Statistics, Watch
 
 RAMP, SLOPED = "Relu", "Prelu"
 ROUNDS = 50

@@ -28,9 +28,9 @@ from openqnn.quant.algorithms.channels import (
     scale_input,
     takes_channels,
 )
-from openqnn.quant.bounds import MULTIPLY
-from openqnn.quant.calibrate import calibrate
-from openqnn.quant.observers import Statistics, Watch
+from openqnn.quant.calibration import calibrate
+from openqnn.quant.observe.observers import Statistics, Watch
+from openqnn.quant.range_analysis import MULTIPLY
 
 ALPHA = 0.5  # how much of a channel's size goes into the weights: 0 to 1
 MOST = 1e4  # and no channel is scaled by more

@@ -1,0 +1,1 @@
+"""The Python API: convert, load and save, quantize, compile, Session."""

@@ -1,0 +1,215 @@
+"""Converting models of any framework to QNN graphs, and checking whether that can be done."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openqnn.errors import OpenQnnWarning, ShapeError, UsageError
+from openqnn.ir import Array, Graph
+
+if TYPE_CHECKING:
+    import onnx
+
+    from openqnn.formats.custom_io import Described
+    from openqnn.frontends.onnx import Importer, Problem
+    from openqnn.passes import Explain
+    from openqnn.passes.boundary.layouts import Borders
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+LARGEST_TENSOR = 1 << 38  # bytes
+DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
+
+
+def convert(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    outputs: Sequence[str] = (),
+    borders: Borders | None = None,
+    float_bits: int | None = None,
+    bias_bits: int | None = None,
+    keep_quant_nodes: bool = False,
+    without: Collection[str] = (),
+    explain: Explain | None = None,
+    progress: Progress | None = None,
+) -> Graph:
+    """The QNN graph of an ONNX model.
+
+    Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. `outputs`
+    ends the graph at these tensors of the model, `borders` says how inputs and outputs look from outside,
+    `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. The
+    model's quantize nodes are taken out: the graph computes in floating point, and `quantize` uses their
+    encodings. With `keep_quant_nodes` they stay, and the graph rounds where the model does. Raises
+    UnsupportedError with every node that has no QNN equivalent, ModelError when the file is damaged, and
+    DynamicShapeError when a dimension is left open.
+    """
+    from openqnn.passes import run_passes
+    from openqnn.passes.boundary.edit import warn_of_idle_inputs
+    from openqnn.passes.boundary.layouts import arrange_borders, type_borders
+    from openqnn.passes.boundary.presets import settle_given, spread_given
+    from openqnn.passes.set_float_width import set_float_width
+
+    prune = DEAD_CODE not in without
+    importer = _importer(
+        model, input_shapes, dims, batch, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes
+    )
+    _warn_of_bad_weights(importer.model.arrays)
+    if progress is not None:
+        importer.on_node = lambda done, total: progress("translate", done, total)
+    graph = importer.run()
+    spread_given(graph)
+    if progress is not None:
+        progress("optimise", 0, 1)
+    if borders is not None:
+        arrange_borders(graph, borders)
+    log = run_passes(graph, explain, without=without)
+    settle_given(graph, log, importer.model.taken.notes)
+    source = {*importer.model.arrays, *(name for node in importer.model.graph.node for name in node.output)}
+    graph.merged = frozenset(source - {v.name for v in graph.values()})
+    graph.folded = _folded(graph, importer.model.arrays)
+    if float_bits is not None:
+        set_float_width(graph, float_bits, bias_bits)
+    if borders is not None:
+        type_borders(graph, borders)
+    _check_sizes(graph)
+    warn_of_idle_inputs(graph)
+    return graph
+
+
+def _folded(graph: Graph, arrays: Mapping[str, Array]) -> frozenset[str]:
+    """The constants that passes computed anew: views of the source are the same numbers in any order."""
+    pairs = ((v.name, v.data, arrays.get(v.name)) for v in graph.constants())
+    return frozenset(n for n, a, b in pairs if a is not None and b is not None and _differ(a, b))
+
+
+def _differ(made: Array, source: Array) -> bool:
+    if made.size == source.size and np.may_share_memory(made, source):
+        return False
+    size = lambda array: float(np.abs(array.astype(np.float64)).sum())
+    return made.size != source.size or not np.isclose(size(made), size(source), rtol=1e-6)
+
+
+def _check_sizes(graph: Graph) -> None:
+    """QNN has no empty tensors; and a few bytes of shape can ask for more memory than any machine has."""
+    for node in graph.nodes:
+        for value in node.outputs:
+            if 0 in value.shape:
+                raise ShapeError(
+                    f"{node.where}: its result '{value.name}' {list(value.shape)} has a dimension of size 0;"
+                    " QNN has no empty tensors"
+                )
+            if value.nbytes > LARGEST_TENSOR:
+                size = f"{value.nbytes / (1 << 30):,.0f} GiB"
+                raise ShapeError(f"{node.where}: its result '{value.name}' {list(value.shape)} takes {size}")
+
+
+def _importer(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    input_shapes: Mapping[str, Sequence[int]] | None,
+    dims: Mapping[str, int] | None,
+    batch: int | None,
+    outputs: Sequence[str] = (),
+    *,
+    prune: bool = True,
+    keep_quant_nodes: bool = False,
+) -> Importer:
+    from openqnn.frontends.onnx import Dimensions, importer
+    from openqnn.frontends.onnx.inputs import is_batch_unused
+
+    said = Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
+    found = importer(model, said, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
+    infos = [i for i in found.model.graph.input if i.name not in found.model.arrays]
+    inputs = [i.name for i in infos]
+    for name in input_shapes or {}:
+        if name not in inputs:
+            raise UsageError(
+                f"the model has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, inputs))}"
+            )
+    if is_batch_unused(said, infos):
+        raise UsageError(f"batch {batch} has no effect: no input has it", hint="leave it out")
+    symbols = {
+        d.dim_param for i in found.model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param
+    }
+    for name in dims or {}:
+        if name not in symbols:
+            known = ", ".join(sorted(map(repr, symbols))) or "none"
+            raise UsageError(f"the model has no dimension '{name}'", hint=f"its symbols: {known}")
+    return found
+
+
+def _warn_of_bad_weights(arrays: Mapping[str, Array]) -> None:
+    bad = [name for name, array in arrays.items() if _is_bad(array)]
+    if bad:
+        names = ", ".join(f"'{n}'" for n in bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+        warnings.warn(f"weights with NaN or infinite values: {names}", OpenQnnWarning, stacklevel=3)
+
+
+def _is_bad(array: Array) -> bool:
+    """A sum finds almost all good tensors in one pass; only a suspicious one is looked at element by
+    element."""
+    if array.dtype.kind != "f" or not array.size:
+        return False
+    with np.errstate(all="ignore"):
+        return not np.isfinite(array.sum()) and not np.isfinite(array).all()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found: how often each source op is translated, and every node that cannot be."""
+
+    supported: Mapping[str, int]
+    problems: Sequence[Problem]
+    unused_inputs: Sequence[str] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def check(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    outputs: Sequence[str] = (),
+) -> Report:
+    """A dry run: what is supported, what is not and why; nothing is written."""
+    from openqnn.errors import UnsupportedError
+
+    importer = _importer(model, input_shapes, dims, batch, outputs)
+    try:
+        importer.run()
+    except UnsupportedError as e:
+        if not e.problems:
+            raise
+    unused = [v.name for v in importer.graph.inputs if not v.users]
+    return Report(dict(importer.covered), tuple(importer.problems), () if importer.problems else unused)
+
+
+def describe_borders(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    outputs: Sequence[str] = (),
+) -> tuple[list[Described], list[Described]]:
+    """Inputs and outputs of a model: type, what the axes seem to mean, shape."""
+    from openqnn.formats.custom_io import Described
+    from openqnn.passes.boundary.layouts import describe_layout
+
+    graph = _importer(model, input_shapes, dims, batch, outputs).run()
+    found = [
+        [Described(v.name, graph.ports[v.name].dtype.label, describe_layout(v), v.shape) for v in values]
+        for values in (graph.inputs, graph.outputs)
+    ]
+    return found[0], found[1]

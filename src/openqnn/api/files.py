@@ -1,0 +1,115 @@
+"""Graphs in files: .oqnn, DLC, model libraries and Saver bundles are read, .oqnn and DLC are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from openqnn.errors import ModelError, UsageError, VerifyError
+from openqnn.formats.oqnn import is_container
+from openqnn.ir import Graph
+from openqnn.ir.oqnn import load_graph
+
+DLC = ".dlc"
+VENDOR_FILES = (DLC, ".so", ".c")
+CONTEXT = ".bin"
+DLC_TIMEOUT = 600.0  # seconds
+KNOWN = ".given"  # ends the name of the record in which a DLC keeps what is known of encodings beside them
+
+
+def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
+    """A graph from an .oqnn file, a DLC, a model library or a Saver bundle (saver_output.c).
+
+    `graph` chooses one where there are several.
+    """
+    if not Path(path).is_file():
+        raise ModelError(f"{path}: no such file")
+    if Path(path).suffix == CONTEXT and not is_container(path):
+        hint = "a Session runs it, and `openqnn inspect` tells what is in it"
+        raise UsageError(f"{path}: no graph can be read from a context binary: it is compiled", hint=hint)
+    if Path(path).suffix not in VENDOR_FILES:
+        return _sound(load_graph(path), path)
+    from openqnn.emit.graph_from_net import graph_of
+    from openqnn.emit.saver_library import read_saver
+    from openqnn.qnn.remote import read_dlc, read_model_library
+
+    nets = {DLC: read_dlc, ".so": read_model_library, ".c": read_saver}[Path(path).suffix](path)
+    names = [net.name for net in nets]
+    if len(nets) > 1 and not graph:
+        raise UsageError(f"{path} holds several graphs", hint=f"name one: {', '.join(names)}")
+    chosen = next((net for net in nets if graph in ("", net.name)), None)
+    if chosen is None:
+        raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {', '.join(names) or 'none'}")
+    found = graph_of(chosen)
+    if Path(path).suffix == DLC:
+        from openqnn.formats.dlc_metadata import read_record
+        from openqnn.ir.text import parse_known
+
+        found.given, found.provenance = parse_known(read_record(path, f"{chosen.name}{KNOWN}"))
+    return found
+
+
+def _sound(graph: Graph, path: str | os.PathLike[str]) -> Graph:
+    """A graph that makes sense, or ModelError: any text can stand in a file."""
+    from openqnn.ir.verify import verify
+    from openqnn.ops import infer_outputs
+    from openqnn.ops.schema import OPS
+
+    damaged = "the file is damaged, or of another version: convert the model again"
+    unknown = next((node for node in graph.nodes if node.op not in OPS), None)
+    if unknown is not None:
+        raise ModelError(f"{path}: {unknown.where}: there is no operation '{unknown.op}'", hint=damaged)
+    try:
+        verify(graph, infer_outputs)
+    except VerifyError as error:
+        raise ModelError(f"{path}: {error.message}", hint=damaged) from error
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
+        raise ModelError(f"{path}: the graph contradicts itself: {error}", hint=damaged) from error
+    return graph
+
+
+def save_dlc(
+    graph: Graph,
+    path: str | os.PathLike[str],
+    *,
+    package: str = "",
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Writes a DLC file, which appears whole or not at all. `package` is the op package of every node."""
+    from openqnn.emit import lower
+    from openqnn.emit.emission_order import with_package
+    from openqnn.formats.atomic import replacing_path
+    from openqnn.formats.dlc_metadata import add_metadata, add_record
+    from openqnn.ir.text import print_known
+    from openqnn.qnn.remote import write_dlc
+
+    names: dict[str, str] = {}
+    net = lower(graph, names)
+    with replacing_path(path) as temporary:
+        write_dlc([with_package(net, package) if package else net], temporary, timeout=DLC_TIMEOUT)
+        add_metadata(temporary, metadata or {})
+        if graph.given or graph.provenance:
+            given = {names[name]: said for name, said in graph.given.items() if name in names}
+            sources = {names[name]: source for name, source in graph.provenance.items() if name in names}
+            add_record(temporary, f"{net.name}{KNOWN}", print_known(given, sources))
+
+
+def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
+    """A graph from a file that holds one, or by converting a model."""
+    if not is_container(path) and Path(path).suffix not in VENDOR_FILES:
+        from openqnn.api.convert import convert
+
+        return convert(path, **settings)
+    check_static(path, settings)
+    return load(path)
+
+
+def check_static(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+    """UsageError where a file that holds a graph is given shapes."""
+    given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch")]
+    if given:
+        raise UsageError(
+            f"{path} has static shapes: {given[0]} does not apply", hint="convert the source model again"
+        )

@@ -1,0 +1,167 @@
+"""The Python API: a graph that runs, on any backend."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openqnn.api.compile import check_seconds
+from openqnn.api.files import CONTEXT, open_graph
+from openqnn.errors import InputError, UsageError
+from openqnn.ir import Array, Graph, Value
+from openqnn.runtime.boundary import accepted, outward
+
+if TYPE_CHECKING:
+    from openqnn.compiler import Settings
+    from openqnn.executables import ContextExecutable, GraphExecutable
+    from openqnn.runtime.cpu.executable import CpuExecutable
+
+
+def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Graph:
+    if isinstance(source, Graph):
+        return source
+    if Path(source).suffix != CONTEXT:
+        return open_graph(source)
+    from openqnn.executables import border_of
+
+    return border_of(source, soc)
+
+
+class Session:
+    """A graph ready to run. Arrays go in and come out by the source model's names, layout, shapes and types.
+
+    `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp"), which
+    has `timeout` seconds for a run: the simulator of HTP is slow. HTP compiles for `soc`, SM8650 by default,
+    with `settings` of a graph by the names that they have in its JSON file: {"vtcm_mb": 4, "O": 3}. A context
+    binary (.bin) runs on the library that made it.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | str | os.PathLike[str],
+        backend: str | os.PathLike[str] = "cpu",
+        *,
+        threads: int = 0,
+        timeout: float = 60.0,
+        soc: str | int | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
+        self.graph = _graph(graph, soc)
+        self._soc, self._settings = soc, settings
+        self.backend = os.fspath(backend)
+        check_seconds(timeout)
+        self._threads, self._timeout = threads, timeout
+        self._ports = self.graph.ports
+        self._executables: dict[tuple[str, ...], _Executable] = {}
+        self._executable(())
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for executable in self._executables.values():
+            executable.close()
+        self._executables.clear()
+
+    @property
+    def input_names(self) -> list[str]:
+        return [v.name for v in self.graph.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [v.name for v in self.graph.outputs]
+
+    def run(
+        self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None, *, native: bool = False
+    ) -> dict[str, Array]:
+        """Runs once. `outputs` may name intermediate tensors, which come in the graph's own layout and types.
+
+        Fixed-point tensors go in and come out as real numbers; `native` takes and gives stored integers.
+        """
+        executable, wanted = self._open(outputs)
+        results = executable.run(accepted(self.graph, inputs, native=native))
+        return self._outward(wanted, results, native)
+
+    def run_many(
+        self,
+        samples: Iterable[Mapping[str, Any]],
+        outputs: Sequence[str] | None = None,
+        *,
+        native: bool = False,
+    ) -> Iterator[dict[str, Array]]:
+        """Results of sample after sample, as they are asked for; the built-in backend works on several."""
+        executable, wanted = self._open(outputs)
+        arrays = (accepted(self.graph, sample, native=native) for sample in samples)
+        return (self._outward(wanted, found, native) for found in executable.run_many(arrays))
+
+    def _open(self, outputs: Sequence[str] | None) -> tuple[_Executable, dict[str, Value]]:
+        if not self._executables:
+            raise UsageError("the session is closed")
+        if isinstance(outputs, str):
+            raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
+        names = self.output_names if outputs is None else outputs
+        extra = tuple(n for n in names if n not in self.output_names)
+        known = {v.name: v for v in self.graph.outputs} | {n: self._value(n) for n in extra}
+        return self._executable(extra), {n: known[n] for n in names}
+
+    def _outward(
+        self, wanted: Mapping[str, Value], found: Mapping[str, Array], native: bool
+    ) -> dict[str, Array]:
+        return {n: outward(v, self._ports.get(n), found[n], native=native) for n, v in wanted.items()}
+
+    def _executable(self, extra: tuple[str, ...]) -> _Executable:
+        if extra not in self._executables:
+            values = [self._value(name) for name in extra]
+            self._executables[extra] = self._compile(values)
+        return self._executables[extra]
+
+    def _compile(self, extra: list[Value]) -> _Executable:
+        if self._binary and self.backend == "cpu":
+            raise UsageError(
+                f"{self._binary} runs on the library that made it, not on the built-in backend",
+                hint='backend="htp" or backend="libQnnCpu.so"',
+            )
+        if self._soc is not None and self.backend == "cpu":
+            raise UsageError("a SoC can only be chosen for HTP", hint='backend="htp"')
+        if self._settings and self.backend == "cpu":
+            raise UsageError("settings are those of HTP", hint='backend="htp"')
+        if self._settings and self._binary:
+            raise UsageError(f"{self._binary} is compiled, with settings of its own")
+        if self.backend == "cpu":
+            from openqnn.runtime.cpu.executable import CpuExecutable
+
+            return CpuExecutable(self.graph, threads=self._threads, extra=extra)
+        if extra:
+            raise UsageError(
+                "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
+            )
+        from openqnn.executables import ContextExecutable, GraphExecutable
+
+        if self._binary:
+            return ContextExecutable(self._binary, self.backend, self._soc, self._timeout)
+        return GraphExecutable(self.graph, self.backend, self._soc, self._timeout, self._settings)
+
+    def _value(self, name: str) -> Value:
+        known = {v.name: v for v in self.graph.values()}
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 3)
+            hint = (
+                f"did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else "`openqnn inspect --text` lists them"
+            )
+            raise InputError(f"the graph has no tensor '{name}'", hint=hint)
+        return known[name]
+
+
+_Executable: TypeAlias = "CpuExecutable | ContextExecutable | GraphExecutable"

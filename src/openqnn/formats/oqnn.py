@@ -1,0 +1,109 @@
+"""The .oqnn file: a graph's text and its constants, laid out so that they can be mapped.
+
+    8 bytes   magic
+    u64       length of the header
+    header    JSON: {"text": ..., "constants": {name: [type, stored shape, axis order, offset]}}
+    data      constants, each at a multiple of 64 bytes; offsets count from the first multiple behind the
+    header
+
+A constant that is a transposed view is stored as the array that it views, with the axis order that gives it
+back: no weight is copied to be written, and none is read before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, cast
+
+import ml_dtypes  # registers bfloat16 and its kin with numpy by name
+import numpy as np
+from numpy.typing import NDArray
+
+from openqnn.errors import ModelError
+from openqnn.formats.atomic import replacing
+
+Array: TypeAlias = NDArray[Any]
+MAGIC = b"OQNN\x00\x01\r\n"
+ALIGN = 64
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# What a header of the wrong kind, or with numbers out of all bounds, makes json and numpy raise.
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGN) * ALIGN
+
+
+def _stored(array: Array) -> tuple[Array, list[int]]:
+    """An array in C order, and the axis order that turns it back into the given one."""
+    outermost = sorted(range(array.ndim), key=lambda a: -abs(array.strides[a]))
+    base = array.transpose(outermost)
+    if base.flags.c_contiguous:
+        return base, [outermost.index(a) for a in range(array.ndim)]
+    return np.ascontiguousarray(array), list(range(array.ndim))
+
+
+def write_container(path: str | os.PathLike[str], text: str, constants: Mapping[str, Array]) -> None:
+    stored = {name: _stored(array) for name, array in constants.items()}
+    table: dict[str, Any] = {}
+    offset = 0
+    for name, (array, order) in stored.items():
+        table[name] = [array.dtype.name, list(array.shape), order, offset]
+        offset = _aligned(offset + array.nbytes)
+    header = json.dumps({"text": text, "constants": table}).encode()
+    with replacing(path) as file:
+        file.write(MAGIC + len(header).to_bytes(8, "little") + header)
+        for array, _ in stored.values():
+            _write_aligned(file, array)
+
+
+def _write_aligned(file: BinaryIO, array: Array) -> None:
+    at = file.tell()
+    file.write(b"\0" * (_aligned(at) - at))
+    file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def is_container(path: str | os.PathLike[str]) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]:
+    """The text and the constants, as views into the mapped file."""
+    try:
+        with Path(path).open("rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as e:
+        raise ModelError(f"{path}: cannot be read: {e}") from e
+    if bytes(data[: len(MAGIC)]) != MAGIC:
+        hint = "models of other kinds are converted first: `openqnn convert`, or openqnn.convert(...)"
+        raise ModelError(f"{path}: not an OpenQNN graph file", hint=hint)
+    start = len(MAGIC) + 8
+    end = start + int.from_bytes(data[len(MAGIC) : start], "little")
+    try:
+        header = cast("dict[str, Any]", json.loads(bytes(data[start:end])))
+        entries = cast("dict[str, Any]", header["constants"])
+        constants = {name: _view(data, _aligned(end), entry) for name, entry in entries.items()}
+        return str(header["text"]), constants
+    except _DAMAGE as e:
+        raise ModelError(
+            f"{path}: the file is damaged or truncated: {e}", hint="convert the model again"
+        ) from e
+
+
+def _view(data: memoryview, base: int, entry: list[Any]) -> Array:
+    name, shape, order, offset = entry
+    dtype = _BFLOAT16 if name == "bfloat16" else np.dtype(str(name))
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or offset < 0:
+        raise ValueError(f"a constant has shape {shape} at {offset}")
+    array = np.frombuffer(data, dtype, count, base + int(offset)) if count else np.zeros(0, dtype)
+    return cast(Array, array.reshape(shape)).transpose(order)

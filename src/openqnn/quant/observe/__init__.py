@@ -1,0 +1,1 @@
+"""What calibration sees of tensors: their ranges and histograms."""

@@ -1,0 +1,32 @@
+"""Room beyond what calibration saw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from openqnn.api.quantize import quantize
+from openqnn.ir import DType, Graph
+from openqnn.ops import Builder
+from openqnn.quant.encode import limits
+from openqnn.quant.margin import FEW, widened
+
+
+def test_few_numbers_say_nothing_of_an_end_near_zero() -> None:
+    assert widened(-0.4, 0.05, 16, 60) == (-0.8, 0.05 + 0.4)
+    assert widened(-0.4, 0.05, 16, FEW) == (-0.8, 0.1)
+
+
+def test_what_has_one_sign_keeps_it() -> None:
+    """HTP leaves a Relu to the end of the range."""
+    assert widened(0.0, 2.0, 16, 60) == (0.0, 4.0)
+
+
+def test_a_score_that_was_always_below_zero_is_not_clipped_above() -> None:
+    graph = Graph("scores")
+    x = graph.add_input("x", DType.FLOAT_32, (1, 4))
+    graph.add_output(Builder(graph, "test").mul(x, 0.5))
+    data = [{"x": np.array([[-1, -0.3, -0.7, 0.01]], np.float32)}]
+    made = quantize(graph, data, act_bw=16, backend="cpu")
+    coded = made.outputs[0].encoding
+    assert coded is not None
+    assert limits(coded)[1] > 0.4
