@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -333,3 +335,14 @@ def test_a_folder_where_the_file_should_go(graph: Graph, tmp_path: Path) -> None
     with pytest.raises(errors.OutputError, match="Is a directory") as caught:
         graph.save(tmp_path)
     assert not caught.value.hint
+
+
+def test_a_graph_saves_a_dlc_whatever_was_imported(tmp_path: Path) -> None:
+    """With only `openqnn.ir` imported, an .oqnn container was written under that name."""
+    program = (
+        "from openqnn.ir import DType, Graph; from openqnn.ops import Builder\n"
+        "graph = Graph('g'); x = graph.add_input('x', DType.FLOAT_32, (1, 4))\n"
+        "graph.add_output(Builder(graph)('Relu', x)); graph.save('x.dlc')"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    assert [node.op for node in openqnn.load(tmp_path / "x.dlc").nodes] == ["Relu"]

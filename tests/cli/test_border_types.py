@@ -18,6 +18,7 @@ import yaml
 from onnx import TensorProto, helper
 
 import openqnn as package
+from openqnn.runtime.metrics import sqnr
 from tests.cli.tool import assert_refused, tool
 from tests.libraries import need
 from tests.onnx_models import model, tensor, weight
@@ -97,10 +98,6 @@ def run(model: Sequence[str], *flags: str, backend: str = "htp") -> None:
 LIBRARY = ("--model", "lib/x86_64-linux-clang/libout.so")
 
 
-def sqnr(found: Array, real: Array) -> float:
-    return float(10 * np.log10((real**2).sum() / ((found.reshape(real.shape) - real) ** 2).sum()))
-
-
 def test_types_of_the_model_around_fixed_point() -> None:
     """Files for calibration have them, too, without a further word."""
     graph, said = converted("--input_list", listed("uint8"), "--preserve_io", "datatype")
@@ -109,7 +106,7 @@ def test_types_of_the_model_around_fixed_point() -> None:
     run(LIBRARY, "--use_native_input_files", "--use_native_output_files")
     for i in range(COUNT):
         y, best = wanted(i)
-        assert sqnr(np.fromfile(f"o/Result_{i}/y.raw", np.float32), y) > 30
+        assert sqnr(y, np.fromfile(f"o/Result_{i}/y.raw", np.float32)) > 30
         found = np.fromfile(f"o/Result_{i}/best_native.raw", np.int64)
         assert np.mean(found.reshape(best.shape) == best) > 0.9
 
@@ -129,7 +126,7 @@ def test_some_types_around_fixed_point(flags: tuple[str, ...], made: dict[str, s
     listed()
     run(LIBRARY)
     for i in range(COUNT):
-        assert sqnr(np.fromfile(f"o/Result_{i}/y.raw", np.float32), wanted(i)[0]) > 30
+        assert sqnr(wanted(i)[0], np.fromfile(f"o/Result_{i}/y.raw", np.float32)) > 30
 
 
 def test_files_that_are_not_native_are_told_why_they_should_be() -> None:
@@ -169,7 +166,7 @@ def test_stored_integers_around_fixed_point(entries: Any, made: dict[str, str], 
             assert v.encoding is not None and v.encoding.scale == pytest.approx((scale,))
     run(LIBRARY)
     for i in range(COUNT):
-        assert sqnr(np.fromfile(f"o/Result_{i}/y.raw", np.float32), wanted(i)[0]) > 25
+        assert sqnr(wanted(i)[0], np.fromfile(f"o/Result_{i}/y.raw", np.float32)) > 25
 
 
 @pytest.mark.parametrize(("width", "scale"), [(8, 0.02), (16, 0.0001)])
@@ -195,7 +192,7 @@ def test_stored_integers_around_floats(backend: str) -> None:
     run(LIBRARY, backend=backend)
     for i in range(COUNT):
         y, best = wanted(i)
-        assert sqnr(np.fromfile(f"o/Result_{i}/y.raw", np.float32), y) > 30
+        assert sqnr(y, np.fromfile(f"o/Result_{i}/y.raw", np.float32)) > 30
         found = np.fromfile(f"o/Result_{i}/best.raw", np.float32)
         assert np.mean(found.reshape(best.shape) == best) > 0.97
 
@@ -219,7 +216,7 @@ def test_stored_integers_in_a_dlc_that_is_quantized_later() -> None:
     assert steps["Convert"] in (pytest.approx([0.02, 0.02]), pytest.approx([0.05, 0.05]))
     run(["--dlc_path", "q.dlc"])
     for i in range(COUNT):
-        assert sqnr(np.fromfile(f"o/Result_{i}/y.raw", np.float32), wanted(i)[0]) > 25
+        assert sqnr(wanted(i)[0], np.fromfile(f"o/Result_{i}/y.raw", np.float32)) > 25
 
 
 def test_native_files_of_stored_inputs_calibrate_the_same() -> None:

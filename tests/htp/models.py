@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from openqnn import Graph, OpenQnnWarning, Session, convert
+from openqnn.runtime.metrics import cosine
 from tests.models.fetch import model_ids, model_path, static_shapes
 from tests.models.samples import sample_inputs
 
@@ -100,12 +101,6 @@ def run_model(model: str) -> Result:
     worst = min(cosine(got[name], want[name]) for name in want)
     text = ", ".join("x".join(map(str, a.shape)) for a in feeds.values())
     return Result(model, text, len(graph.nodes), worst, seconds, LOOSE.get(model, (GOOD, ""))[1])
-
-
-def cosine(got: Any, want: Any) -> float:
-    a, b = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
-    size = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b / size) if size else float(np.array_equal(a, b))
 
 
 def threshold(model: str) -> float:

@@ -33,6 +33,7 @@ from openqnn.qnn.isolated import Worker
 from openqnn.qnn.tasks import Ran
 from openqnn.runtime.boundary import inward, outward
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.runtime.metrics import sqnr
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 
@@ -68,11 +69,6 @@ class Seconds:
 
     work: float
     wait: float
-
-
-def sqnr(want: Array, got: Array) -> float:
-    noise = float(((want.astype(np.float64) - got) ** 2).sum())
-    return float(10 * np.log10(max((want.astype(np.float64) ** 2).sum(), 1e-30) / max(noise, 1e-30)))
 
 
 class Htp:

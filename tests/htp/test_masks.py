@@ -13,6 +13,7 @@ from openqnn.ir import Array, DType, Graph, Value
 from openqnn.ops import Builder
 from openqnn.quant.plan import CUT
 from openqnn.quant.recipe import Scheme
+from openqnn.runtime.metrics import sqnr
 from tests.qnn.nets import needs_htp
 
 pytestmark = [needs_htp, pytest.mark.filterwarnings("ignore::openqnn.OpenQnnWarning")]
@@ -54,10 +55,6 @@ def sample(graph: Graph, seed: int) -> dict[str, Array]:
     mask = (np.arange(TOKENS) < rng.integers(10, TOKENS)).astype(np.float32).reshape(1, 1, TOKENS)
     data = {n: rng.normal(0, 1.5, (1, TOKENS, WIDTH)).astype(np.float32) for n in "qkv"} | {"mask": mask}
     return {value.name: data[value.name] for value in graph.inputs}
-
-
-def sqnr(want: Array, got: Array) -> float:
-    return float(10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()))
 
 
 @pytest.mark.parametrize("masked", [added, by_input, selected, scaled_after])

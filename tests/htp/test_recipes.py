@@ -11,6 +11,7 @@ import pytest
 import openqnn
 from openqnn.ir import Array, Graph
 from openqnn.quant.recipe import FLOAT, Method, Scheme
+from openqnn.runtime.metrics import sqnr
 from tests.cli.running import converted
 from tests.models.sets import data_set
 from tests.qnn.nets import needs_htp
@@ -49,11 +50,6 @@ def recipe(chance: random.Random, graph: Graph) -> dict[str, Any]:
     if kept.get("weight_bw") == 16:
         kept["act_bw"] = 16  # there are no other kernels for it
     return kept
-
-
-def sqnr(want: Array, got: Array) -> float:
-    noise = ((want.astype(np.float64) - got) ** 2).sum()
-    return float(10 * np.log10((want.astype(np.float64) ** 2).sum() / max(noise, 1e-12)))
 
 
 @pytest.mark.parametrize(

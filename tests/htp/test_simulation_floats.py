@@ -8,6 +8,7 @@ import openqnn
 from openqnn.ir import Array, DType, Graph
 from openqnn.ops import Builder
 from openqnn.quant.recipe import FLOAT
+from openqnn.runtime.metrics import sqnr
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
@@ -24,10 +25,6 @@ def layers() -> Graph:
         x = b.relu(b("FullyConnected", x, b.const(rng.normal(0, 0.14, (96, 96)).astype(np.float32))))
     graph.add_output(x)
     return graph
-
-
-def sqnr(want: Array, got: Array) -> float:
-    return float(10 * np.log10(np.square(want).sum() / np.square(want - got).sum()))
 
 
 def test_floats_of_a_mixed_graph_have_half_precision() -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import openqnn
 from openqnn.quant.recipe import Scheme
+from openqnn.runtime.metrics import sqnr
 from tests.cli.running import converted
 from tests.models.sets import data_set
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
-
-
-def sqnr(want: np.ndarray, got: np.ndarray) -> float:
-    return float(10 * np.log10((want**2).sum() / max(((want - got) ** 2).sum(), 1e-12)))
 
 
 @pytest.mark.parametrize("width", [8, 16])

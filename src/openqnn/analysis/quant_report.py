@@ -13,7 +13,8 @@ from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
 from openqnn.quant.encode import limits
 from openqnn.quant.plan import CUT, SHARED
-from openqnn.runtime.compare import Noise, decibels, measure_noise
+from openqnn.runtime.compare import Noise, measure_noise
+from openqnn.runtime.metrics import decibels
 
 WORST = 10
 GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern

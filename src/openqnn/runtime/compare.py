@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, log10, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -12,16 +12,10 @@ from openqnn.errors import InputError
 from openqnn.ir import Array, Encoding, Graph, Value
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.runtime.metrics import decibels
 
 TOGETHER = 192 << 20  # bytes of tensors of one sample that are held at a time
 BINS = 64
-
-
-def decibels(signal: float, noise: float) -> float:
-    """The ratio of two powers; infinite where there is no noise."""
-    if noise <= 0:
-        return inf
-    return 10 * log10(signal / noise) if signal > 0 else -inf
 
 
 @dataclass(slots=True)

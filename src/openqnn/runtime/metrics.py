@@ -1,8 +1,10 @@
-"""How far apart two arrays are, without a copy of either."""
+"""Measures of the difference between two tensors: SQNR, cosine, errors, top-k, divergence."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, log10
 
 import numpy as np
 
@@ -26,9 +28,11 @@ class Distance:
 
 
 def distance(first: Array, second: Array) -> Distance:
-    """Of two arrays with as many elements; NaN equals NaN."""
-    a, b = first.reshape(-1), second.reshape(-1)
-    largest, elements = 0.0, 0
+    """How far apart two arrays of equal size are, without a copy of either; NaN equals NaN."""
+    a = first.reshape(-1)
+    b = second.reshape(-1)
+    largest = 0.0
+    elements = 0
     dot = norm_a = norm_b = 0.0
     for start in range(0, a.size, _CHUNK):
         x, y = (each[start : start + _CHUNK].astype(np.float64) for each in (a, b))
@@ -46,3 +50,99 @@ def _cosine(dot: float, norm_a: float, norm_b: float) -> float:
     if not norm_a or not norm_b:
         return float(norm_a == norm_b)
     return min(1.0, dot / float(np.sqrt(norm_a) * np.sqrt(norm_b)))
+
+
+def decibels(signal: float, noise: float) -> float:
+    """The ratio of two powers in dB; infinite where there is no noise."""
+    if noise <= 0:
+        return inf
+    return 10 * log10(signal / noise) if signal > 0 else -inf
+
+
+def sqnr(reference: Array, found: Array) -> float:
+    """Signal to quantization noise ratio in dB."""
+    x, y = _vectors(reference, found)
+    return decibels(float(x @ x), float(np.square(x - y).sum()))
+
+
+def cosine(reference: Array, found: Array) -> float:
+    """Cosine similarity of two tensors as vectors; two tensors of zeros are alike."""
+    x, y = _vectors(reference, found)
+    return _cosine(float(x @ y), float(x @ x), float(y @ y))
+
+
+def mean_squared_error(reference: Array, found: Array) -> float:
+    x, y = _vectors(reference, found)
+    return float(np.square(x - y).mean()) if x.size else 0.0
+
+
+def mean_absolute_error(reference: Array, found: Array) -> float:
+    x, y = _vectors(reference, found)
+    return float(np.abs(x - y).mean()) if x.size else 0.0
+
+
+def largest_error(reference: Array, found: Array) -> float:
+    """The largest absolute difference of two elements."""
+    x, y = _vectors(reference, found)
+    return float(np.abs(x - y).max()) if x.size else 0.0
+
+
+def relative_error(reference: Array, found: Array) -> float:
+    """The length of the difference, as a share of the reference's length."""
+    x, y = _vectors(reference, found)
+    length = float(np.linalg.norm(x))
+    gap = float(np.linalg.norm(x - y))
+    if length == 0:
+        return 0.0 if gap == 0 else inf
+    return gap / length
+
+
+def top_k(reference: Array, found: Array, k: int = 1) -> float:
+    """The share of the reference's k largest entries along the last axis that are among the k largest of
+    the other tensor."""
+    rows = reference.reshape(-1, reference.shape[-1] if reference.ndim else 1)
+    others = found.reshape(rows.shape)
+    count = min(k, rows.shape[-1])
+    best = np.argsort(-rows, axis=-1, kind="stable")[:, :count]
+    got = np.argsort(-others, axis=-1, kind="stable")[:, :count]
+    shared = [np.intersect1d(a, b).size for a, b in zip(best, got, strict=True)]
+    return float(np.mean(shared)) / count
+
+
+def kl_divergence(reference: Array, found: Array, bins: int = 128) -> float:
+    """Kullback-Leibler divergence in nats of the histograms of two tensors over their common range."""
+    x, y = _vectors(reference, found)
+    if not x.size:
+        return 0.0
+    low = min(float(x.min()), float(y.min()))
+    high = max(float(x.max()), float(y.max()))
+    if low == high:
+        return 0.0
+    p = np.histogram(x, bins, (low, high))[0] + 1e-9
+    q = np.histogram(y, bins, (low, high))[0] + 1e-9
+    p = p / p.sum()
+    q = q / q.sum()
+    return float((p * np.log(p / q)).sum())
+
+
+METRICS: Mapping[str, Callable[[Array, Array], float]] = {
+    "sqnr": sqnr,
+    "cosine": cosine,
+    "mse": mean_squared_error,
+    "mae": mean_absolute_error,
+    "max": largest_error,
+    "relative": relative_error,
+    "top1": top_k,
+    "kl": kl_divergence,
+}
+
+
+def _vectors(reference: Array, found: Array) -> tuple[Array, Array]:
+    """Both tensors as vectors of doubles, without the elements that are not finite in the reference: no
+    encoding reaches a mask of minus infinity. What is not finite only in the other one stays, and counts."""
+    x = reference.astype(np.float64).reshape(-1)
+    y = found.astype(np.float64).reshape(-1)
+    finite = np.isfinite(x)
+    if finite.all():
+        return x, y
+    return x[finite], y[finite]

@@ -1,0 +1,58 @@
+"""Measures of a difference, against numbers that were worked out by hand."""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numpy as np
+import pytest
+
+from openqnn.runtime import metrics
+
+X = np.array([3.0, 4.0], np.float32)
+Y = np.array([3.0, 3.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("sqnr", 10 * np.log10(25 / 1)),
+        ("cosine", 21 / (5 * np.sqrt(18))),
+        ("mse", 0.5),
+        ("mae", 0.5),
+        ("max", 1.0),
+        ("relative", 0.2),
+    ],
+)
+def test_by_hand(name: str, wanted: float) -> None:
+    assert metrics.METRICS[name](X, Y) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", metrics.METRICS)
+def test_equal_tensors(name: str) -> None:
+    best = {"sqnr": inf, "cosine": 1.0, "top1": 1.0}
+    assert metrics.METRICS[name](X, X) == pytest.approx(best.get(name, 0.0), abs=1e-12)
+
+
+def test_what_is_infinite_in_the_reference_does_not_count() -> None:
+    masked = np.array([-np.inf, 3.0, 4.0], np.float32)
+    found = np.array([-1e4, 3.0, 3.0], np.float32)
+    assert metrics.sqnr(masked, found) == pytest.approx(metrics.sqnr(X, Y))
+
+
+def test_what_is_nan_only_in_the_result_counts() -> None:
+    assert not metrics.sqnr(X, np.array([3.0, np.nan], np.float32)) > 0
+
+
+def test_top_k_is_the_share_of_the_best_that_are_found() -> None:
+    scores = np.array([[0.1, 0.6, 0.3], [0.7, 0.2, 0.1]], np.float32)
+    found = np.array([[0.1, 0.3, 0.6], [0.7, 0.1, 0.2]], np.float32)
+    assert metrics.top_k(scores, found) == 0.5
+    assert metrics.top_k(scores, found, 2) == pytest.approx(0.75)
+
+
+def test_divergence_of_two_coins() -> None:
+    fair = np.array([0, 1] * 50, np.float32)
+    loaded = np.array([0] * 75 + [1] * 25, np.float32)
+    wanted = 0.5 * log(0.5 / 0.75) + 0.5 * log(0.5 / 0.25)
+    assert metrics.kl_divergence(fair, loaded) == pytest.approx(wanted, rel=1e-4)

@@ -1,0 +1,100 @@
+"""Numbers of the code that may only fall: who makes one smaller writes the smaller one down."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests import map_page
+
+PACKAGE = map_page.PACKAGE
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+UNNAMED_MODULES = 74
+DENSE_FUNCTIONS = 72
+LOOSE_MODULES = 3
+DANGLING_DOCSTRINGS = 56
+
+# Families: their modules are named by a kind of op or option, not by what they export.
+FAMILIES = ("ops", "options", "frontends", "kernels", "rules", "patterns", "commands", "tools", "cases")
+DECISIONS = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.comprehension)
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in MODULES:
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def public_names(tree: ast.Module) -> list[str]:
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        if isinstance(node, ast.Assign):
+            names += [t.id for t in node.targets if isinstance(t, ast.Name)]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.append(node.target.id)
+    return [name for name in names if not name.startswith("_")]
+
+
+def is_named(stem: str, names: list[str]) -> bool:
+    """Whether a word of the module's name is part of a public name; plural or singular is the same."""
+    words = [word.rstrip("s") for word in stem.split("_") if len(word) > 1]
+    joined = " ".join(names).lower()
+    return any(word in joined for word in words)
+
+
+def decisions(function: ast.AST) -> int:
+    found = 0
+    for node in ast.walk(function):
+        found += isinstance(node, DECISIONS)
+        if isinstance(node, ast.BoolOp):
+            found += len(node.values) - 1
+    return found
+
+
+def is_family(path: Path) -> bool:
+    return any(folder in FAMILIES for folder in path.relative_to(PACKAGE).parts[:-1])
+
+
+def test_modules_are_named_by_what_they_export() -> None:
+    unnamed = [
+        str(path.relative_to(PACKAGE))
+        for path, tree in trees()
+        if not path.stem.startswith("__")
+        and not is_family(path)
+        and not is_named(path.stem, public_names(tree))
+    ]
+    assert len(unnamed) <= UNNAMED_MODULES, unnamed
+
+
+def test_functions_decide_little() -> None:
+    dense = [
+        f"{path.relative_to(PACKAGE)}:{node.name} {count}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (count := decisions(node) + 1) > 12
+    ]
+    assert len(dense) <= DENSE_FUNCTIONS, dense
+
+
+def test_the_root_has_few_modules() -> None:
+    loose = [path.name for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]
+    assert len(loose) <= LOOSE_MODULES, loose
+
+
+def test_docstrings_stand_alone() -> None:
+    dangling = [
+        f"{path.relative_to(PACKAGE)}: {text.splitlines()[0]}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if re.match(r"(The same|Those|Of|As)\b", text := ast.get_docstring(node) or "")
+    ]
+    assert len(dangling) <= DANGLING_DOCSTRINGS, dangling
+
+
+def test_the_map_is_up_to_date() -> None:
+    assert map_page.PAGE.read_text(encoding="utf-8") == map_page.page(), "run python -m tests.map_page"
