@@ -42,6 +42,7 @@ OURS = {
     "qnn-net-run": {"--soc"},  # HTP compiles float graphs for a SoC, and the original has no flag for it
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
     "qnn-platform-validator": {"--output_dir"},
+    "qnn-netron": {"--work_dir", "--port", "--no_browser"},
 }
 REFUSED = [(t, o) for t in TOOLS for o in declared(t) if o.refusal]
 

@@ -26,6 +26,7 @@ from openqnn.options.quantizer import (
     QuantizeTarget,
 )
 from openqnn.options.source import SourceOptions
+from openqnn.options.view import ViewOptions
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
@@ -178,6 +179,12 @@ def run_quantize(arguments: Namespace) -> int:
     return quantizing.run_quantize(arguments, settings, _check_target, _write)
 
 
+def run_view(arguments: Namespace) -> int:
+    from openqnn.cli import view
+
+    return view.run_view(arguments)
+
+
 COMMANDS = (
     Command("convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert),
     Command(
@@ -240,5 +247,11 @@ COMMANDS = (
         "Take the context binary out of an EPContext model.",
         (ExtractOptions,),
         run_extract,
+    ),
+    Command(
+        "view",
+        "Show models in the browser: graph, tensors, overlays, and what differs between several.",
+        (ViewOptions,),
+        run_view,
     ),
 )

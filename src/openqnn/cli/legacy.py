@@ -20,6 +20,7 @@ HOMES = {
     "qnn-context-binary-generator": "context_tools",
     "qnn-context-binary-utility": "context_tools",
     "qnn-platform-validator": "platform",
+    "qnn-netron": "view",
 }
 
 

@@ -42,6 +42,10 @@ def qnn_platform_validator() -> int:
     return _tool("qnn-platform-validator")
 
 
+def qnn_netron() -> int:
+    return _tool("qnn-netron")
+
+
 def qnn_net_run() -> int:
     return _ahead("qnn-net-run")
 

@@ -1,0 +1,74 @@
+"""The viewer on this machine: a server on loopback that answers only who knows the token."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from openqnn.viewer.page import POLICY
+
+HOST = "127.0.0.1"
+HOSTS = (HOST, "localhost")
+
+Query: TypeAlias = Mapping[str, Sequence[str]]
+Pages: TypeAlias = Callable[[str, Query], str | None]
+
+
+class ViewServer:
+    """Serves pages at addresses that hold a token. `pages` gives the HTML of a path, or None."""
+
+    def __init__(self, pages: Pages, port: int = 0) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self._pages = pages
+        self._server = ThreadingHTTPServer((HOST, port), self._handler())
+        self._server.daemon_threads = True
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self._server.server_port}/?token={self.token}"
+
+    def serve(self) -> None:
+        """Answer until `close` or Ctrl-C."""
+        self._server.serve_forever()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        token = self.token
+        pages = self._pages
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked = urlsplit(self.path)
+                query = parse_qs(asked.query)
+                host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+                given = query.get("token", [""])[0]
+                if host not in HOSTS or not hmac.compare_digest(given.encode(), token.encode()):
+                    self.send_error(403, "the address that openqnn printed has a token")
+                    return
+                page = pages(asked.path, query)
+                if page is None:
+                    self.send_error(404)
+                    return
+                self._send(page.encode("utf-8"))
+
+            def _send(self, page: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(page)))
+                self.send_header("Content-Security-Policy", POLICY)
+                self.send_header("Cache-Control", "no-store")
+                self.send_header("Referrer-Policy", "no-referrer")
+                self.end_headers()
+                self.wfile.write(page)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nothing: the address with its token is no matter for a log."""
+
+        return Handler

@@ -1,0 +1,149 @@
+"""Views of files, what differs between two, and the page around them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.errors import InputError, ModelError
+from openqnn.ir import DType, Graph
+from openqnn.ops import Builder
+from openqnn.viewer.from_graph import view_from_graph
+from openqnn.viewer.layout import layout
+from openqnn.viewer.match_views import match_views
+from openqnn.viewer.open_views import open_views, read_overlay
+from openqnn.viewer.page import html_page
+from tests.cli.tool import openqnn as command
+from tests.models.fetch import model_path, static_shapes
+
+MODEL = "mnist_conv"
+NASTY = "</script><img src=x onerror=alert(1)>&\"'"
+
+
+def graph(name: str = "y", op: str = "Relu") -> Graph:
+    made = Graph("g")
+    x = made.add_input("x", DType.FLOAT_32, (1, 4))
+    y = Builder(made)(op, x)
+    y.name = name
+    made.add_output(y)
+    return made
+
+
+def page_data(page: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """A model in every kind of file that holds a graph."""
+    converted = openqnn.convert(model_path(MODEL), input_shapes=static_shapes(MODEL))
+    found = {".onnx": Path(model_path(MODEL))}
+    for suffix in (".oqnn", ".dlc"):
+        converted.save(tmp_path / f"m{suffix}")
+        found[suffix] = tmp_path / f"m{suffix}"
+    openqnn.compile(converted, "htp").save(tmp_path / "m.bin")
+    return found | {".bin": tmp_path / "m.bin"}
+
+
+def test_every_kind_of_file_has_a_view(files: dict[str, Path]) -> None:
+    kinds = {suffix: open_views(path)[0] for suffix, path in files.items()}
+    assert [view.kind for view in kinds.values()] == ["ONNX", "OpenQNN graph", "DLC", "context binary"]
+    assert any(node.op == "Conv2d" for node in kinds[".dlc"].nodes)
+    assert kinds[".bin"].facts["backend"] == "HTP"
+    for view in kinds.values():
+        assert view.edges(), view.kind
+
+
+def test_constants_have_statistics(files: dict[str, Path]) -> None:
+    (view,) = open_views(files[".oqnn"])
+    weights = [t for node in view.nodes for t in node.inputs if t.statistics and t.statistics["elements"] > 8]
+    assert weights
+    for tensor in weights:
+        assert tensor.statistics is not None
+        assert sum(tensor.statistics["histogram"]) == tensor.statistics["elements"]
+
+
+def test_quantized_tensors_tell_where_their_encoding_came_from() -> None:
+    data = [{"x": np.random.default_rng(0).standard_normal((1, 4)).astype(np.float32)}]
+    view = view_from_graph(openqnn.quantize(graph(), data, backend="cpu"), "q", "QNN graph")
+    tensors = [t for node in view.nodes for t in node.outputs if t.encoding]
+    assert tensors and any(t.origin for t in tensors)
+
+
+def test_what_differs_is_named() -> None:
+    first = view_from_graph(graph(), "a", "QNN graph")
+    second = view_from_graph(graph(op="Sigmoid"), "b", "QNN graph")
+    found = match_views(first, second)
+    assert found["pairs"] == [(0, 0), (1, 1), (2, 2)]
+    assert found["right"] == {1: ["changed", "op: Relu -> Sigmoid"]}
+    other = match_views(first, view_from_graph(graph("z"), "c", "QNN graph"))
+    assert other["left"][2] == ["removed"] and other["right"][2] == ["added"]
+
+
+def test_nodes_stand_below_what_they_read() -> None:
+    found = layout(6, [(0, 1, "a"), (1, 2, "b"), (0, 2, "a"), (3, 4, "c")])
+    heights = [y for _, y in found.places]
+    assert heights[0] < heights[1] < heights[2] and heights[3] < heights[4]
+    assert len(set(found.places)) == 6
+
+
+def test_names_cannot_leave_the_data(tmp_path: Path) -> None:
+    page = html_page([view_from_graph(graph(NASTY), NASTY, "QNN graph")])
+    assert page.count("</script>") == 2 and "<img" not in page
+    panes = page_data(page)["panes"]
+    assert isinstance(panes, list) and panes[0]["title"] == NASTY
+
+
+def test_the_page_asks_for_nothing() -> None:
+    page = html_page([view_from_graph(graph(), "g", "QNN graph")])
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{"y": 3}, {"y": {"value": 3}}, {"results": {"y": {"value": 3}}}, {"graph": {"results": {"y": 3}}}],
+)
+def test_overlays_of_several_forms(tmp_path: Path, content: object) -> None:
+    (tmp_path / "error.json").write_text(json.dumps(content))
+    overlay = read_overlay(tmp_path / "error.json")
+    assert (overlay.title, overlay.values) == ("error", {"y": 3.0})
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"y": "large"}'])
+def test_overlays_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "o.json").write_text(text)
+    with pytest.raises(InputError, match=r"o\.json"):
+        read_overlay(tmp_path / "o.json")
+
+
+def test_files_that_cannot_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"junk")
+    for name in ("m.onnx", "missing.onnx"):
+        with pytest.raises(ModelError, match=name):
+            open_views(tmp_path / name)
+
+
+def test_the_command_writes_a_page(tmp_path: Path) -> None:
+    target = tmp_path / "v.html"
+    shape = ",".join(map(str, next(iter(static_shapes(MODEL).values()), ()))) or "1,1,28,28"
+    done = command(
+        "view", model_path(MODEL), "--converted", "--input_shape", f"Input3={shape}", "--html", target
+    )
+    assert done.code == 0, done.err
+    panes = page_data(target.read_text())["panes"]
+    assert isinstance(panes, list) and [pane["kind"] for pane in panes] == ["ONNX", "QNN graph"]
+
+
+def test_other_files_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "v.html").write_text("mine")
+    done = command("view", model_path(MODEL), "--html", tmp_path / "v.html")
+    assert done.code == 1 and "is not a page of this viewer" in done.err
+    assert (tmp_path / "v.html").read_text() == "mine"
