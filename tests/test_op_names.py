@@ -38,6 +38,8 @@ PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 ABOUT_NAMES = {
     "qnn/dlc_renames.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",
+    "analysis/architecture_rules.py": "rules about ops, on the records below the graph",
+    "analysis/architecture_changes.py": "the ops that rules put in place of others, on the records",
     "emit/lower.py": "below the graph: the copy that an output needs",
     "qnn/graph.py": "below the graph: the curves that a library joins to layers",
     "cli/platform.py": "below the graph: the one node that a library is tried with",

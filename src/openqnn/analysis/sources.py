@@ -9,24 +9,34 @@ from typing import Any
 
 from openqnn.api.files import open_graph
 from openqnn.emit import lower
+from openqnn.emit.read_net_json import read_net_json
 from openqnn.emit.saver_library import read_saver
 from openqnn.errors import UsageError
 from openqnn.formats.oqnn import is_container
 from openqnn.qnn.net import Net
 from openqnn.qnn.remote import read_dlc, read_model_library
 
+NET_JSON = ".json"
 _READERS = {".dlc": read_dlc, ".so": read_model_library, ".c": read_saver}
-HOLDS_SEVERAL = tuple(_READERS)
-"""Suffixes of files that may hold more than one graph."""
+HOLDS_SEVERAL = (*_READERS, NET_JSON)
+"""Suffixes of files that hold QNN records already, of one graph or more."""
 _SECONDS = 300.0
 
 
 def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> list[Net]:
     """The graphs of a file. `settings` are for models that are converted first; others have fixed shapes."""
+    if Path(path).suffix == NET_JSON:
+        return [_read_net_json(Path(path))]
     reader = _READERS.get(Path(path).suffix)
     if reader is not None:
         return reader(path, timeout=_SECONDS)
     return [lower(open_graph(path, **({} if is_container(path) else settings or {})), idle=True)]
+
+
+def _read_net_json(path: Path) -> Net:
+    """The graph with its weights, where their file lies beside it under the name that converters give it."""
+    weights = path.with_name(f"{path.stem.removesuffix('_net')}.bin")
+    return read_net_json(path, weights if weights.is_file() else None)
 
 
 def read_net(path: str | os.PathLike[str], graph: str = "", settings: Mapping[str, Any] | None = None) -> Net:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from openqnn.cli import compare, diagnose
 from openqnn.errors import OutputError
+from openqnn.options.architecture import LintOptions
 from openqnn.options.context_tools import CompileOptions, ExtractOptions
 from openqnn.options.diagnose import BackendCheck, ContextCheck, DiffOptions, DoctorOptions, ReduceOptions
 from openqnn.options.encodings import EncodingsOptions
@@ -179,6 +180,12 @@ def run_quantize(arguments: Namespace) -> int:
     return quantizing.run_quantize(arguments, settings, _check_target, _write)
 
 
+def run_lint(arguments: Namespace) -> int:
+    from openqnn.cli import architecture
+
+    return architecture.run_lint(arguments)
+
+
 def run_view(arguments: Namespace) -> int:
     from openqnn.cli import view
 
@@ -247,6 +254,12 @@ COMMANDS = (
         "Take the context binary out of an EPContext model.",
         (ExtractOptions,),
         run_extract,
+    ),
+    Command(
+        "lint",
+        "Tell what in a model keeps it from being fast on HTP.",
+        (SourceOptions, LintOptions),
+        run_lint,
     ),
     Command(
         "view",

@@ -21,6 +21,7 @@ HOMES = {
     "qnn-context-binary-utility": "context_tools",
     "qnn-platform-validator": "platform",
     "qnn-netron": "view",
+    "qnn-architecture-checker": "architecture",
 }
 
 

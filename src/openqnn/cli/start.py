@@ -42,6 +42,10 @@ def qnn_platform_validator() -> int:
     return _tool("qnn-platform-validator")
 
 
+def qnn_architecture_checker() -> int:
+    return _tool("qnn-architecture-checker")
+
+
 def qnn_netron() -> int:
     return _tool("qnn-netron")
 

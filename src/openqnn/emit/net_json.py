@@ -29,7 +29,7 @@ from openqnn.qnn.net import Array, Net, NetNode, NetQuant, NetScalar, NetTensor,
 
 Json: TypeAlias = dict[str, Any]
 
-_IR_NAMES = {"ElementWiseBinary": "Eltwise_Binary", "ElementWiseUnary": "Eltwise_Unary"}
+IR_NAMES = {"ElementWiseBinary": "Eltwise_Binary", "ElementWiseUnary": "Eltwise_Unary"}
 _STRING = "1544"  # QNN's data type of text, the key of supplemental parameters
 _QNN_PARAM, _SUPPLEMENTAL = 1, 2
 _INFINITE, _NEGATIVE = "\0inf", "\0-inf"
@@ -79,7 +79,7 @@ def print_net_json(net: Net, options: NetJsonOptions | None = None) -> Iterator[
 
 def ir_name(op: str) -> str:
     """The converter's name of an op."""
-    return _family(op) or _IR_NAMES.get(op, op)
+    return _family(op) or IR_NAMES.get(op, op)
 
 
 def _family(op: str) -> str:

@@ -10,7 +10,7 @@ from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
 from openqnn.viewer.server import Query
 
-SUFFIXES = (".onnx", ".oqnn", ".dlc", ".so", ".bin", ".tflite", ".pt2", ".prototxt")
+SUFFIXES = (".onnx", ".oqnn", ".dlc", ".so", ".bin", ".tflite", ".pt2", ".prototxt", "_net.json")
 MOST = 500
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:60rem}li{list-style:none;padding:2px 0}"
@@ -22,7 +22,7 @@ class FolderPages:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.files = sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())[:MOST]
+        self.files = sorted(p for p in folder.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file())[:MOST]
 
     def __call__(self, path: str, query: Query) -> str | None:
         if path == "/":

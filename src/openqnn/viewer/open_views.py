@@ -18,7 +18,7 @@ from openqnn.viewer.from_graph import INPUT, OUTPUT, view_from_graph
 from openqnn.viewer.from_onnx import view_from_onnx
 from openqnn.viewer.view import Overlay, View, ViewNode, ViewTensor
 
-KINDS = {".dlc": "DLC", ".so": "model library", ".c": "Saver bundle"}
+KINDS = {".dlc": "DLC", ".so": "model library", ".c": "Saver bundle", ".json": "model_net.json"}
 
 
 def open_views(path: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> list[View]:

@@ -1,0 +1,196 @@
+"""qnn-architecture-checker and `openqnn lint`: what keeps a network from being fast on HTP."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openqnn.cli.tool import Tool
+from openqnn.errors import UsageError
+from openqnn.options.architecture import ArchitectureOptions, LintOptions
+from openqnn.options.field import read_options
+from openqnn.options.source import SourceOptions
+
+if TYPE_CHECKING:
+    from openqnn.analysis.architecture_rules import Finding
+    from openqnn.qnn.net import Net, NetNode
+
+COLUMNS = (
+    "Graph/Node_name",
+    "Issue",
+    "Recommendation",
+    "Type",
+    "Input_tensor_name:[dims]",
+    "Output_tensor_name:[dims]",
+    "Parameters",
+    "Modification",
+    "Modification_info",
+)
+NOTHING = "N/A"
+SHOW = "show"
+ALL = "all"
+APPLY = "apply="
+
+
+def run_architecture_checker(arguments: Namespace, _: str) -> int:
+    from openqnn.analysis.architecture_changes import change_architecture
+    from openqnn.analysis.architecture_rules import inspect_architecture
+    from openqnn.emit.read_net_json import read_net_json
+
+    options = read_options(arguments, ArchitectureOptions)
+    source = Path(options.input_json)
+    rules = _chosen(options.modify)
+    net = read_net_json(source, options.bin or None)
+    folder = Path(options.output_path) if options.output_path else source.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    findings = inspect_architecture(net)
+    done: Mapping[str, str] = {}
+    if rules:
+        changed, done = change_architecture(net, rules)
+        _write_model(changed, net, folder, options.bin)
+    target = folder / f"{net.name}_architecture_checker.csv"
+    _write_csv(target, net, findings, done)
+    if options.modify == SHOW:
+        _show_changes(findings)
+    print(f"{target}: {len(findings)} findings")
+    return 0
+
+
+def _chosen(modify: str | None) -> set[str]:
+    """The rules whose changes are asked for."""
+    from openqnn.analysis.architecture_rules import RULES
+
+    known = {rule.id for rule in RULES if rule.modification}
+    if modify is None or modify == SHOW:
+        return set()
+    if modify == ALL:
+        return known
+    if not modify.startswith(APPLY):
+        raise UsageError(f"--modify {modify}: not known", hint="show, all, or apply=rule,rule")
+    asked = {name.strip() for name in modify.removeprefix(APPLY).split(",") if name.strip()}
+    if not asked or asked - known:
+        raise UsageError(
+            f"--modify {modify}: no such change", hint=f"those that can be made: {', '.join(sorted(known))}"
+        )
+    return asked
+
+
+def _show_changes(findings: Sequence[Finding]) -> None:
+    from openqnn.analysis.architecture_rules import RULES
+
+    found = {finding.rule for finding in findings}
+    for rule in RULES:
+        if rule.modification and rule.id in found:
+            print(f"{rule.id}: {rule.modification}")
+
+
+def _write_model(changed: Net, net: Net, folder: Path, weights: str) -> None:
+    """The changed model under the name that it had, in the folder of results: never over the source."""
+    from openqnn.emit.model_source import write_model_source
+    from openqnn.formats.atomic import together
+
+    if not weights:
+        raise UsageError("a changed model is written with its weights", hint="give them with --bin")
+    stem = folder / f"{net.name}_modified"
+    with together():
+        written = write_model_source([changed], f"{stem}.cpp")
+    print(f"{written.cpp}, {written.net_json}")
+
+
+def _write_csv(target: Path, net: Net, findings: Sequence[Finding], done: Mapping[str, str]) -> None:
+    from openqnn.formats.atomic import replacing
+
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for finding in findings:
+        writer.writerow(_row(net, finding, done))
+    with replacing(target) as file:
+        file.write(text.getvalue().encode("utf-8"))
+
+
+def _row(net: Net, finding: Finding, done: Mapping[str, str]) -> list[str]:
+    from openqnn.analysis.architecture_rules import RULES
+
+    node = finding.node
+    if node is None:
+        return ["Graph", finding.issue, finding.advice, *[NOTHING] * 6]
+    possible = next(rule.modification for rule in RULES if rule.id == finding.rule)
+    said = done.get(node.name, "") if possible else ""
+    return [
+        node.name,
+        finding.issue,
+        finding.advice,
+        node.op,
+        _tensors(net, [name for name in node.inputs if name is not None]),
+        _tensors(net, node.outputs),
+        _parameters(net, node),
+        possible or NOTHING,
+        said or NOTHING,
+    ]
+
+
+def _tensors(net: Net, names: Sequence[str]) -> str:
+    return ", ".join(f"{name}:{list(net.tensors[name].dims)}" for name in names)
+
+
+def _parameters(net: Net, node: NetNode) -> str:
+    """The node's parameters, and its neighbours."""
+    found: dict[str, Any] = {}
+    for name, value in node.params:
+        found[name] = getattr(value, "value", None)
+        data = getattr(value, "data", None)
+        if data is not None:
+            found[name] = data.tolist()
+    makers = {name: other.name for other in net.nodes for name in other.outputs}
+    found["Previous node"] = [makers[name] for name in node.inputs if name in makers]
+    found["Next node"] = [other.name for other in net.nodes if set(node.outputs) & set(other.inputs)]
+    return json.dumps(found)
+
+
+def run_lint(arguments: Namespace) -> int:
+    """0 without findings, 1 with some."""
+    from openqnn.analysis.architecture_rules import inspect_architecture
+    from openqnn.analysis.sources import read_net
+
+    source = read_options(arguments, SourceOptions)
+    options = read_options(arguments, LintOptions)
+    settings = {"input_shapes": dict(source.input_shapes), "dims": dict(source.dims), "batch": source.batch}
+    findings = inspect_architecture(read_net(source.model, options.graph, settings))
+    if options.json:
+        records = [
+            {"rule": f.rule, "node": f.node.name if f.node else None, "issue": f.issue, "advice": f.advice}
+            for f in findings
+        ]
+        print(json.dumps({"findings": records}, indent=2))
+    else:
+        _print(findings)
+    return 1 if findings else 0
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    """Findings by rule: the nodes of one share reason and advice."""
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, found in by_rule.items():
+        nodes = [f"{f.node.op} '{f.node.name}'" if f.node else "the graph" for f in found]
+        more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+        print(f"{rule}: {found[0].issue}\n  at {', '.join(nodes[:3])}{more}\n  {found[0].advice}")
+    print(f"{len(findings)} findings by {len(by_rule)} rules." if findings else "No rule applies.")
+
+
+TOOLS = (
+    Tool(
+        "qnn-architecture-checker",
+        "Tell what in a model keeps it from being fast on HTP, and change what can be changed.",
+        "-i MODEL_net.json [-b MODEL.bin] [-o DIR] [-m [WHAT]]",
+        (ArchitectureOptions,),
+        run_architecture_checker,
+    ),
+)
