@@ -28,7 +28,7 @@ def quantized(model: str) -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("graph", "model"), [(converted, "ppocr_cls"), (converted, "magika"), (quantized, "mnist_conv")]
+    ("graph", "model"), [(converted, "ppocr_cls"), (converted, "mtcnn_onet"), (quantized, "mnist_conv")]
 )
 def test_what_is_written_is_read_back(tmp_path: Path, graph: object, model: str) -> None:
     assert callable(graph)
