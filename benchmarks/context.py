@@ -91,7 +91,7 @@ def _once(way: str, model: str, folder: Path, start: float) -> Run:
             subprocess.run([sys.executable, "-c", DLC, model, str(dlc)], check=True)
         return _tool(dlc, file, start)
     import openqnn
-    import openqnn.compiler
+    import openqnn.vendor.compiled_context
     from openqnn.passes import htp  # noqa: F401  imports do not count
     from tests.models.fetch import model_path, static_shapes
 
@@ -117,17 +117,20 @@ def _tool(dlc: Path, file: Path, start: float) -> Run:
     plain, runs = legacy.run_tool, list[Run]()
 
     def timed(name: str) -> int:
-        from openqnn import compiler  # where the tool does, and before it takes a function from there
+        from openqnn.vendor import (  # where the tool does, and before it takes a function from there
+            jobs,
+            remote,
+        )
 
-        compile_source = compiler.compile_source
+        compile_source = remote.compile_source
 
-        def measured(*arguments: Any, **named: Any) -> compiler.Compiled:
+        def measured(*arguments: Any, **named: Any) -> jobs.Compiled:
             begin = time.time()
             made = compile_source(*arguments, **named)
             runs.append(_since(begin, start, made.seconds))
             return made
 
-        compiler.compile_source = measured
+        remote.compile_source = measured
         return plain(name)
 
     legacy.run_tool = timed

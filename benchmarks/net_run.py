@@ -9,14 +9,15 @@ import numpy as np
 
 import openqnn
 from benchmarks.report import Section, Verdict
-from openqnn.compiler import Profiling, Source, Target, is_htp, net_of, resolved, run_job
 from openqnn.formats.input_list import read_input_list
+from openqnn.qnn.library import is_htp
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
-from openqnn.runtime.guard import guarded
-from openqnn.runtime.net_run import GraphRun, RunSettings
-from openqnn.runtime.results import unfinished
-from openqnn.runtime.wanted import Wanted
+from openqnn.vendor.net_run.loop import GraphRun, RunSettings
+from openqnn.vendor.net_run.results import unfinished
+from openqnn.vendor.remote import run_files
+from openqnn.vendor.source import Source, net_of
+from openqnn.vendor.target_setup import Target, resolved
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 
@@ -65,6 +66,5 @@ def _run(model: str, library: str, count: int) -> GraphRun:
             lines.append(f"{name}:={file}")
         Path(folder, "list.txt").write_text(f"{' '.join(lines)}\n" * count, encoding="utf-8")
         settings = RunSettings((read_input_list(Path(folder, "list.txt")),))
-        job = (Source(nets=(net,)), target, settings, Wanted(), Profiling())
         with unfinished(Path(folder, "out")) as results:
-            return guarded(run_job, *job, str(results), True, name=library)[0]
+            return run_files(Source(nets=(net,)), target, settings, results)[0]

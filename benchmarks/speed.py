@@ -18,8 +18,8 @@ from benchmarks.report import Section, Verdict, geometric_mean, median
 from openqnn.emit import lower
 from openqnn.errors import OpenQnnError
 from openqnn.ir import Array, Graph
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.boundary import accepted
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.models.fetch import model_path, static_shapes
 from tests.models.reference import static_model
 from tests.models.samples import sample_inputs
@@ -40,7 +40,7 @@ def measure() -> Section:
         ("model", "ours ms", "ONNX Runtime ms", "ratio", "libQnnCpu ms", "ratio ", "remark"),
     )
     ort_ratios, vendor_ratios = [], []
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         for model in MODELS:
             ours, theirs, vendor, remark = _one(model, worker)
             ort_ratios.append(theirs / ours)
@@ -60,7 +60,7 @@ def measure() -> Section:
     return section
 
 
-def _one(model: str, worker: Worker) -> tuple[float, float, float, str]:
+def _one(model: str, worker: LibraryWorker) -> tuple[float, float, float, str]:
     """Seconds per run of ours, ONNX Runtime and libQnnCpu (0 when it refuses, with the reason)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -104,7 +104,7 @@ def _turns(
             times.append(time.perf_counter() - before)
 
 
-def _vendor(graph: Graph, inputs: dict[str, Array], worker: Worker, times: list[float]) -> str:
+def _vendor(graph: Graph, inputs: dict[str, Array], worker: LibraryWorker, times: list[float]) -> str:
     """Adds the seconds of one inference; gives the library's reason when there is none."""
     try:
         net = lower(graph)

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.compiler import Source, compile_source, resolved
 from openqnn.errors import BackendError, ModelError, UnsupportedError, UsageError
 from openqnn.ir import DType
 from openqnn.ops import Builder
 from openqnn.qnn import abi
-from openqnn.qnn.child import can_fork
+from openqnn.qnn.library import can_fork
 from openqnn.qnn.net import Net, NetScalar, qnn_name
 from openqnn.qnn.options import DeviceOptions
-from openqnn.runtime.vendor import Target
+from openqnn.vendor.remote import compile_source
+from openqnn.vendor.source import Source
+from openqnn.vendor.target_setup import Target, resolved
 from tests.cli.running import converted
 from tests.cli.tool import environment
 from tests.cli.tool import openqnn as command
@@ -75,7 +76,7 @@ def test_a_context_can_be_saved_more_than_once(tmp_path: Path) -> None:
 FORKED = """
 import sys, warnings
 import openqnn
-from openqnn.qnn.child import can_fork
+from openqnn.qnn.library import can_fork
 from tests.models.fetch import model_path
 warnings.simplefilter("error")
 graph = openqnn.convert(model_path("mnist_conv"))

@@ -32,7 +32,7 @@ PASSES = ("passes", "passes/htp", "quant")
 # An op of ONNX may be spelled like one of QNN. These say which it is: calls that take ONNX's names,
 ONNX_CALLS = {"translates", "make_node", "op", "ops", "as_onnx"}
 # and modules of a frontend that make no QNN nodes, for they take neither of these.
-MAKERS = ("openqnn.ops", "openqnn.frontends.onnx.translation")
+MAKERS = ("openqnn.ops", "openqnn.frontends.translation")
 PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 # Where the spelling of an op is what a module is about.
 ABOUT_NAMES = {

@@ -6,6 +6,7 @@ The text of an error says what, where and why; `hint` says what to do about it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 
 class OpenQnnError(Exception):
@@ -72,9 +73,27 @@ class VerifyError(OpenQnnError):
     """A graph breaks an invariant; names the pass that left it so."""
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A node that cannot be translated, or that a backend does not take, and why.
+
+    `source` is the node of the source model that it comes from, where it is another.
+    """
+
+    op: str
+    node: str
+    reason: str
+    hint: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.op} '{self.node}'" + (f" ({self.source})" if self.source else "")
+        return f"{where}: {self.reason}" + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
 class UnsupportedError(OpenQnnError):
     """Source operations that have no QNN equivalent, collected over the whole model."""
 
-    def __init__(self, message: str, *, hint: str = "", problems: Sequence[object] = ()) -> None:
+    def __init__(self, message: str, *, hint: str = "", problems: Sequence[Problem] = ()) -> None:
         super().__init__(message, hint=hint)
         self.problems = tuple(problems)

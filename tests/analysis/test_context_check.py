@@ -10,8 +10,8 @@ from openqnn.analysis.context_check import ContextReport, build_in_file, check_c
 from openqnn.analysis.context_summary import summarise_context
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.options import DeviceOptions, GraphOptions
-from openqnn.qnn.remote import build_context
 from tests.providers import OURS, Provider
+from tests.qnn.contexts import build_context
 from tests.qnn.nets import ConvRelu, needs_cpu, needs_htp
 
 pytestmark = needs_htp

@@ -14,10 +14,10 @@ from openqnn.emit import lower
 from openqnn.errors import BackendError, ModelError
 from openqnn.ir.text import parse_graph
 from openqnn.qnn import abi
-from openqnn.qnn.isolated import Worker
 from openqnn.qnn.net import Net, NetScalar, NetTensor, TensorKind
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.subnet import components, part_of
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.models.fetch import model_path, static_shapes
 from tests.qnn.nets import ConvRelu, build, needs_cpu, needs_htp, node, unary
 
@@ -58,7 +58,7 @@ def norms() -> Reduced:
 @needs_htp
 def test_a_graph_that_does_not_compile_comes_with_what_to_do() -> None:
     net = lower(parse_graph(NORMS))
-    with Worker() as worker, pytest.raises(BackendError, match="graphFinalize failed") as caught:
+    with LibraryWorker() as worker, pytest.raises(BackendError, match="graphFinalize failed") as caught:
         worker.run(net, random_feed(net), "htp")
     assert "`openqnn reduce` finds the smallest part" in caught.value.hint
 

@@ -71,10 +71,12 @@ def test_mistakes_are_told_as_ever(flags: tuple[str, ...], code: int, words: str
 WAIT = """
 import sys
 from openqnn import load
-from openqnn.compiler import Source, compile_source, resolved
+from openqnn.vendor.remote import compile_source
+from openqnn.vendor.source import Source
+from openqnn.vendor.target_setup import resolved
 from openqnn.qnn.options import DeviceOptions
-from openqnn.runtime import standby
-from openqnn.runtime.vendor import Target
+from openqnn.vendor import standby
+from openqnn.vendor.target_setup import Target
 
 path, file = sys.argv[1:]
 library = resolved("htp")
@@ -115,18 +117,18 @@ def test_a_library_that_does_not_open_is_named(tmp_path: Path, mnist: Prepared) 
 READ = """
 import os, sys
 from pathlib import Path
-from openqnn import compiler
-from openqnn.qnn.worker import Reporter
+from openqnn.vendor import source
+from openqnn.worker.serve import Reporter
 
 path, touch = sys.argv[1:]
 steps = []
 reporter = Reporter()
 reporter.step = steps.append
-compiler.read_ahead([path, "none.dlc"], "libQnnHtp.so", reporter)
+source.read_ahead([path, "none.dlc"], "libQnnHtp.so", reporter)
 before = len(steps)
 if touch:
     os.utime(path, ns=(0, 1))
-nets = compiler.nets_of(compiler.Source(files=(path,)), "libQnnHtp.so", reporter)
+nets = source.nets_of(source.Source(files=(path,)), "libQnnHtp.so", reporter)
 print(before > 0, len(steps) > before, [net.name for net in nets])
 """
 
@@ -156,10 +158,12 @@ def test_damaged_files_are_told_as_without(kept: int, mnist: Prepared, tmp_path:
 
 DIE = """
 import os
-from openqnn.compiler import Source, compile_source, resolved
+from openqnn.vendor.remote import compile_source
+from openqnn.vendor.source import Source
+from openqnn.vendor.target_setup import resolved
 from openqnn.qnn.options import DeviceOptions
-from openqnn.runtime import standby
-from openqnn.runtime.vendor import Target
+from openqnn.vendor import standby
+from openqnn.vendor.target_setup import Target
 
 def crash(reporter):
     reporter.step("read broken.dlc")

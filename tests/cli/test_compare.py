@@ -10,9 +10,10 @@ import pytest
 from openqnn.api.convert import convert
 from openqnn.emit import lower
 from openqnn.qnn.options import DeviceOptions
-from openqnn.qnn.remote import build_context, write_dlc
+from openqnn.vendor.remote import write_dlc
 from tests.cli.tool import assert_refused, openqnn, tool
 from tests.models.fetch import model_path
+from tests.qnn.contexts import build_context
 from tests.qnn.nets import ConvRelu, needs_htp, requires, unary
 
 needs_ir = requires("ir")

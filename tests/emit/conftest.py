@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.qnn.isolated import Worker
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.emit.library import compile_host
 
 
 @pytest.fixture(scope="session")
-def worker() -> Iterator[Worker]:
-    with Worker() as shared:
+def worker() -> Iterator[LibraryWorker]:
+    with LibraryWorker() as shared:
         yield shared
 
 

@@ -19,7 +19,7 @@ from openqnn.emit.model_lib import INCLUDE, LibraryJob, build_model_library
 from openqnn.emit.model_source import SourceOptions, write_model_source
 from openqnn.emit.weights import write_weights
 from openqnn.errors import LibraryError, ModelError, OpenQnnError, OutputError, UsageError
-from openqnn.qnn.isolated import Worker
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.emit import graphs
 from tests.emit.library import X86, build, needed, needs_compiler, symbols
 from tests.qnn.nets import ConvRelu, needs_cpu, static
@@ -43,7 +43,7 @@ ALLOWED = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"}
 
 @needs_cpu
 @pytest.mark.parametrize("case", CASES)
-def test_library_equals_direct_run(case: str, worker: Worker, host: Path, tmp_path: Path) -> None:
+def test_library_equals_direct_run(case: str, worker: LibraryWorker, host: Path, tmp_path: Path) -> None:
     net, inputs = CASES[case]()
     net = replace(net, name=case)
     built = build([net], tmp_path)
@@ -81,7 +81,7 @@ def test_debug_makes_every_result_an_output(host: Path, tmp_path: Path) -> None:
 
 
 @needs_cpu
-def test_several_graphs_share_weights(worker: Worker, host: Path, tmp_path: Path) -> None:
+def test_several_graphs_share_weights(worker: LibraryWorker, host: Path, tmp_path: Path) -> None:
     """Two graphs over one weight, and a third whose weight of the same name is another one."""
     conv = ConvRelu()
     nets = [replace(conv.float_net(), name=name) for name in ("first", "second", "third")]
@@ -97,7 +97,7 @@ def test_several_graphs_share_weights(worker: Worker, host: Path, tmp_path: Path
 
 
 @needs_cpu
-def test_options_of_the_converter(worker: Worker, host: Path, tmp_path: Path) -> None:
+def test_options_of_the_converter(worker: LibraryWorker, host: Path, tmp_path: Path) -> None:
     net, inputs = graphs.conv_relu()
     options = SourceOptions(own_prefix=True, counted_names=True, validate=False)
     built = build([net], tmp_path, options)

@@ -14,7 +14,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper, version_converter
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 
-from openqnn.frontends.onnx.wire import split_model
+from openqnn.frontends.onnx.protobuf import split_model
 from tests.models.fetch import model_path, static_shapes
 
 MODELS = {"mnist_conv": 6, "silero_seq": 2, "magika": 2, "ppocr_cls": 1, "mtcnn_onet": 2}  # id: how often

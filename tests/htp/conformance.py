@@ -53,9 +53,9 @@ class Judge:
     """Runs cases on HTP; keeps one child process for as long as it lives."""
 
     def __init__(self) -> None:
-        from openqnn.qnn.isolated import Worker
+        from openqnn.vendor.library_worker import LibraryWorker
 
-        self._worker = Worker()
+        self._worker = LibraryWorker()
 
     def run(self, case: Any) -> Outcome:
         """Never raises."""

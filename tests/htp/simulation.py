@@ -23,8 +23,9 @@ import numpy as np
 from openqnn.emit import lower
 from openqnn.errors import OpenQnnError
 from openqnn.ir import Array, Graph
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.jobs import run_net
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.fixed import fixed_case
 from tests.ops.database import Case, case, f, w
 from tests.ops.harness import all_cases
@@ -110,7 +111,7 @@ class Outcome:
     note: str = ""
 
 
-def run_htp(worker: Worker, graph: Graph, feeds: Sequence[dict[str, Array]]) -> list[dict[str, Array]]:
+def run_htp(worker: LibraryWorker, graph: Graph, feeds: Sequence[dict[str, Array]]) -> list[dict[str, Array]]:
     """Stored integers out of libQnnHtp; the graph is compiled once."""
     net = lower(graph)
     inputs = [
@@ -120,12 +121,12 @@ def run_htp(worker: Worker, graph: Graph, feeds: Sequence[dict[str, Array]]) -> 
         }
         for feed in feeds
     ]
-    found = worker.call("run_net", "htp", TIMEOUT, net=net, inputs=inputs, device=None).outputs
+    found = worker.ask(run_net, "htp", TIMEOUT, net=net, inputs=inputs, device=None).outputs
     names = list(zip(graph.outputs, net.outputs, strict=True))
     return [{v.name: out[n].reshape(v.shape) for v, n in names} for out in found]
 
 
-def run_case(worker: Worker, given: Case, bits: int) -> Outcome:
+def run_case(worker: LibraryWorker, given: Case, bits: int) -> Outcome:
     """Never raises."""
     try:
         fixed = fixed_case(given, bits)
@@ -163,7 +164,7 @@ def _first(error: Exception) -> str:
 
 def run_all(pattern: str = "", sample: int = 1) -> list[Outcome]:
     cases = [c for c in [*all_cases(), *_large()] if re.search(pattern, c.id)][::sample]
-    with warnings.catch_warnings(), Worker() as worker:
+    with warnings.catch_warnings(), LibraryWorker() as worker:
         warnings.simplefilter("ignore")
         return [run_case(worker, c, bits) for c in cases for bits in WIDTHS]
 

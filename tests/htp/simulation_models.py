@@ -29,11 +29,11 @@ import numpy as np
 import openqnn
 from openqnn.emit import lower
 from openqnn.ir import Array, Graph
-from openqnn.qnn.isolated import Worker
-from openqnn.qnn.tasks import Ran
 from openqnn.runtime.boundary import inward, outward
 from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.runtime.metrics import sqnr
+from openqnn.vendor.jobs import Ran, run_net
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 
@@ -74,7 +74,7 @@ class Seconds:
 class Htp:
     """A graph on libQnnHtp."""
 
-    def __init__(self, worker: Worker, graph: Graph, feeds: Sequence[dict[str, Array]]) -> None:
+    def __init__(self, worker: LibraryWorker, graph: Graph, feeds: Sequence[dict[str, Array]]) -> None:
         self.worker, self.graph, self.net = worker, graph, lower(graph)
         self.inputs = [
             {
@@ -85,8 +85,8 @@ class Htp:
         ]
 
     def run(self, inputs: Sequence[dict[str, Array]], repeat: int) -> Ran:
-        return self.worker.call(
-            "run_net", "htp", TIMEOUT, net=self.net, inputs=inputs, device=None, repeat=repeat
+        return self.worker.ask(
+            run_net, "htp", TIMEOUT, net=self.net, inputs=inputs, device=None, repeat=repeat
         )
 
     def outputs(self) -> Outputs:
@@ -154,7 +154,7 @@ def in_turns(sides: Sequence[Cpu | Htp]) -> list[Seconds]:
     ]
 
 
-def run_model(worker: Worker, model: str) -> list[Result]:
+def run_model(worker: LibraryWorker, model: str) -> list[Result]:
     path = os.environ[EXPORTED] if model == EFFICIENTNET else model_path(model)
     graph = openqnn.convert(path, input_shapes=shapes_of(model))
     data = data_set(model)
@@ -214,7 +214,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write the page (needs all models)")
     args = parser.parse_args(argv)
     results: list[Result] = []
-    with warnings.catch_warnings(), Worker() as worker:
+    with warnings.catch_warnings(), LibraryWorker() as worker:
         warnings.simplefilter("ignore")
         for model in args.models or (*MODELS, *([EFFICIENTNET] if EXPORTED in os.environ else [])):
             found = run_model(worker, model)

@@ -10,8 +10,8 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Encoding, Graph
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import BASELINE, NONE, WANTED, Outcome, rows, run_all, run_case, run_htp, shares
 from tests.ops.database import Given, case, f
 from tests.qnn.nets import needs_htp
@@ -75,7 +75,7 @@ def test_all_16_bit_numbers_are_within_one_step(name: str) -> None:
     y.dtype, y.encoding = DType.UFIXED_16, given
     graph.add_output(y)
     stored = np.arange(1 << 16, dtype=np.uint16).reshape(x.shape)
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [{"x": stored}])[0][y.name]
     ours = CpuExecutable(graph, threads=1).run({"x": stored})[y.name]
     apart = np.abs(theirs.astype(np.int64) - ours.astype(np.int64))
@@ -100,7 +100,7 @@ def test_quotients_are_the_same_integers(encodings: tuple[tuple[float, int], ...
     graph.add_output(z)
     rng = np.random.default_rng(9)
     feed = {v.name: rng.integers(0, 1 << 16, shape).astype(np.uint16) for v in operands}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][z.name]
     ours = CpuExecutable(graph, threads=1).run(feed)[z.name]
     np.testing.assert_array_equal(ours, theirs)
@@ -119,7 +119,7 @@ def test_whole_quotients_are_rounded_down_alike() -> None:
     below = rng.integers(1, 8000, shape)
     above = below * rng.integers(1, 8, shape)
     feed = {"x": above.astype(np.uint16), "y": below.astype(np.uint16)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][z.name]
     assert np.mean(CpuExecutable(graph, threads=1).run(feed)[z.name] == theirs) > 0.97
 
@@ -164,7 +164,7 @@ def test_regions_count_pixels_alike(samples: tuple[int, int]) -> None:
         "RoiAlign", f(2, 16, 16, 8), regions, batch, shape=(count, 3, 2, 8), img_size_ratio=(1, 1),
         num_samples_y=samples[0], num_samples_x=samples[1],
     )  # fmt: skip
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         found = run_case(worker, given, 16)
     assert found.values and found.within == found.values, found
     assert found.equal / found.values > 0.95, found
@@ -180,7 +180,7 @@ def test_logarithms_of_shares_are_the_same_integers(count: int) -> None:
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(8.7e-5, -65535, 16)
     graph.add_output(y)
     feed = {"x": np.random.default_rng(2).integers(0, 1 << 16, shape).astype(np.uint16)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
     assert apart.max() <= 1 and np.mean(apart == 0) > 0.88
@@ -211,7 +211,7 @@ def test_samples_between_pixels_are_the_same_integers(
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(7.9e-5, -32868, 16)
     graph.add_output(y)
     feed = {v.name: rng.integers(0, 1 << 16, v.shape).astype(np.uint16) for v in graph.inputs}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
     assert np.mean(apart <= 1) > WANTED and np.mean(apart == 0) > 0.88
@@ -228,7 +228,7 @@ def test_samples_off_the_image_lose_as_much() -> None:
     graph.add_output(y)
     pixels = np.broadcast_to(np.arange(32700, 32956, dtype=np.uint16), image.shape)
     feed = {"image": np.ascontiguousarray(pixels), "grid": np.full(grid.shape, 60000, np.uint16)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     assert (theirs < feed["image"][:, :1, :1]).any()
     np.testing.assert_array_equal(CpuExecutable(graph, threads=1).run(feed)[y.name], theirs)

@@ -9,8 +9,8 @@ import pytest
 
 from openqnn.ir import Array, DType, Encoding, Graph
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -36,7 +36,7 @@ def check(stored: Array, taken: Coding, given: Coding, perm: tuple[int, ...] = (
     y = b("ElementWiseAsin", data)
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(*given, 16)
     graph.add_output(y)
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [{"x": stored}])[0][y.name]
     np.testing.assert_array_equal(CpuExecutable(graph, threads=1).run({"x": stored})[y.name], theirs)
 

@@ -10,8 +10,8 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.htp.test_simulation_fused import convolution, differing, fixed
 from tests.htp.test_simulation_joined import tensor
@@ -81,7 +81,7 @@ def test_changes_behind_layers(ratio: float) -> None:
     y.encoding = step(ZERO.scale[0] / ratio, -30)
     graph.add_output(y)
     feed = {"x": rng.integers(0, 256, SHAPE).astype(np.uint8)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         (theirs,) = run_htp(worker, graph, [feed])[0].values()
     (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
     assert np.ptp(theirs) > 60

@@ -7,8 +7,8 @@ import pytest
 
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -37,7 +37,7 @@ def test_nearly_all_are_the_same_integers(biased: bool, moved: bool) -> None:
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(1.641089392238523e-4, -28938, 16)
     graph.add_output(y)
     feed = {"x": rng.integers(0, 1 << 16, x.shape).astype(np.uint16)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
     assert apart.max() <= 1 and np.mean(apart == 0) > 0.98

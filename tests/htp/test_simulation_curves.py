@@ -9,8 +9,8 @@ import pytest
 
 from openqnn.ir import DType, Encoding, Graph
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -40,7 +40,7 @@ def test_all_numbers_are_the_same(name: str) -> None:
     y.dtype, y.encoding = DType.UFIXED_16, given
     graph.add_output(y)
     stored = np.arange(1 << 16, dtype=np.uint16).reshape(x.shape)
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [{"x": stored}])[0][y.name]
     np.testing.assert_array_equal(CpuExecutable(graph, threads=1).run({"x": stored})[y.name], theirs)
 
@@ -55,7 +55,7 @@ def test_logarithms_have_15_bits_behind_the_point(taken: Coding) -> None:
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(20 / 65535, -45000, 16)
     graph.add_output(y)
     stored = np.arange(1 << 16, dtype=np.uint16).reshape(x.shape)
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [{"x": stored}])[0][y.name]
     ours = CpuExecutable(graph, threads=1).run({"x": stored})[y.name]
     assert np.abs(ours.astype(int) - theirs).max() <= 1

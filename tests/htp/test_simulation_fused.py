@@ -11,8 +11,8 @@ import pytest
 from openqnn.ir import Array, DType, Encoding, Graph, Node, Value
 from openqnn.ops import OPS, Builder
 from openqnn.ops.builder import complete
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.fixed import spread
 from tests.htp.simulation import NONE, ONE, run_htp
 from tests.qnn.nets import needs_htp
@@ -70,7 +70,7 @@ def differing(graph: Graph, *outputs: Value, feeds: Sequence[dict[str, Array]] =
     rng = np.random.default_rng(1)
     given = feeds or [{v.name: rng.integers(0, 256, v.shape).astype(np.uint8) for v in graph.inputs}]
     executable = CpuExecutable(graph, threads=1)
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, given)
     ours = [executable.run(feed) for feed in given]
     return sum(int((o[n] != t[n]).sum()) for o, t in zip(ours, theirs, strict=True) for n in t)

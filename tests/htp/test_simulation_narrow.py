@@ -10,8 +10,8 @@ import pytest
 
 from openqnn.ir import DType, Encoding, Graph
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -39,7 +39,7 @@ def test_bytes_are_those_of_the_library(name: str) -> None:
     x.encoding = Encoding.per_tensor(*data, 16)
     graph.add_output(Builder(graph)("Convert", x, dtype=DType.UFIXED_8, encoding=Encoding.per_tensor(*out)))
     feed = {x.name: np.arange(1 << 16, dtype=np.uint16).reshape(SHAPE)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         (theirs,) = run_htp(worker, graph, [feed])[0].values()
     (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
     assert np.ptp(theirs) > 20

@@ -11,8 +11,8 @@ import pytest
 import openqnn
 from openqnn.ir import Array, DType, Encoding, Graph, Value
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.htp.simulation_models import sqnr
 from tests.models.fetch import model_path
@@ -63,7 +63,7 @@ def test_integers_are_those_of_the_library(name: str) -> None:
     given = rng.integers(0, 1 << 16, SHAPE).astype(np.uint16) if name == "constants" else None
     graph = pair(op, first, second, out, given)
     feed = {v.name: rng.integers(0, 1 << 16, SHAPE).astype(np.uint16) for v in graph.inputs}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         (theirs,) = run_htp(worker, graph, [feed])[0].values()
     (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
     apart = np.abs(theirs.astype(np.int64) - ours)[(theirs > 0) & (theirs < 65535)]
@@ -91,7 +91,7 @@ def test_data_times_a_sigmoid(data: str, gate: tuple[int, ...]) -> None:
     z.dtype, z.encoding = DType.UFIXED_16, Encoding.per_tensor(7.3e-5, -17000, 16)
     graph.add_output(z)
     feed = {v.name: rng.integers(0, 1 << 16, v.shape).astype(np.uint16) for v in graph.inputs}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         (theirs,) = run_htp(worker, graph, [feed])[0].values()
     (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
     assert np.mean(ours == theirs) > 0.998

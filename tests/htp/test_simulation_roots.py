@@ -10,8 +10,8 @@ import pytest
 
 from openqnn.ir import Array, DType, Encoding, Graph
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -42,7 +42,7 @@ def both(op: str, data: tuple[float, int], out: tuple[float, int]) -> tuple[Arra
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(*out, 16)
     graph.add_output(y)
     feed = {x.name: np.arange(1 << 16, dtype=np.uint16).reshape(SHAPE)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         (theirs,) = run_htp(worker, graph, [feed])[0].values()
     (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
     return theirs.astype(np.int64), ours.astype(np.int64)

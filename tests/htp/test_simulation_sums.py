@@ -7,8 +7,8 @@ import pytest
 
 from openqnn.ir import DType, Encoding, Graph
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -40,7 +40,7 @@ def test_results_are_the_same_integers(op: str, step: float, name: str, moved: b
     y.dtype, y.encoding = DType.UFIXED_16, Encoding.per_tensor(step, -33333, 16)
     graph.add_output(y)
     feed = {"x": np.random.default_rng(1).integers(25000, 38000, x.shape).astype(np.uint16)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         theirs = run_htp(worker, graph, [feed])[0][y.name]
     apart = np.abs(theirs.astype(np.int64) - CpuExecutable(graph, threads=1).run(feed)[y.name])
     assert apart.max() <= 1 and np.mean(apart == 0) > 0.9  # without it, half of them or less

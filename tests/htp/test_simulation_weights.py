@@ -10,8 +10,8 @@ import pytest
 
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import Builder
-from openqnn.qnn.isolated import Worker
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.htp.simulation import run_htp
 from tests.qnn.nets import needs_htp
 
@@ -52,7 +52,7 @@ def test_integers_are_those_of_the_library(width: int, name: str, offset: int) -
     out = Encoding.per_tensor(spread / 127 / finer, -128 * finer, width)
     graph.add_output(Builder(graph)(op, x, w, bias, dtype=dtype, encoding=out, **params))
     feed = {x.name: rng.integers(0, 1 << width, data).astype(dtype.numpy)}
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         (theirs,) = run_htp(worker, graph, [feed])[0].values()
     (ours,) = CpuExecutable(graph, threads=1).run(feed).values()
     assert np.ptp(theirs) > 60 * finer

@@ -13,9 +13,9 @@ from openqnn.errors import LibraryError
 from openqnn.ir.text import parse_graph, print_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import OPS, infer_outputs
-from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.runtime.cpu.executable import run_graph
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.ops.database import Case
 from tests.ops.harness import all_cases, build, close
 from tests.ops.page import PAGE, page
@@ -28,12 +28,12 @@ runs = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def vendor() -> Iterator[Worker]:
+def vendor() -> Iterator[LibraryWorker]:
     try:
         find_library("cpu")
     except LibraryError as e:
         pytest.skip(f"libQnnCpu is not here: {e.message}")
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         yield worker
 
 
@@ -53,7 +53,7 @@ def test_text_round_trip(case: Case) -> None:
 
 
 @runs
-def test_against_vendor(case: Case, vendor: Worker, request: pytest.FixtureRequest) -> None:
+def test_against_vendor(case: Case, vendor: LibraryWorker, request: pytest.FixtureRequest) -> None:
     if case.xfail:
         request.applymarker(pytest.mark.xfail(reason=case.xfail, strict=True))
     graph, arrays = build(case)

@@ -7,7 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from openqnn.frontends.onnx import Dimensions, OpenQnnWarning, import_onnx
+from openqnn.errors import OpenQnnWarning
+from openqnn.frontends.dimensions import Dimensions
+from openqnn.frontends.onnx import import_onnx
 from openqnn.ir import Graph
 from openqnn.passes import run_passes
 from openqnn.passes.minimise_transposes import transposes

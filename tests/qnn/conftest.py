@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from openqnn.qnn.isolated import Worker
+from openqnn.vendor.library_worker import LibraryWorker
 
 
 @pytest.fixture(scope="session")
-def worker() -> Iterator[Worker]:
-    with Worker() as shared:
+def worker() -> Iterator[LibraryWorker]:
+    with LibraryWorker() as shared:
         yield shared

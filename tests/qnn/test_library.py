@@ -10,8 +10,8 @@ import pytest
 
 from openqnn.errors import LibraryError, OpenQnnWarning
 from openqnn.qnn.library import find_library, load_library
-from openqnn.qnn.session import VendorSession
 from tests.qnn.nets import needs_cpu, needs_htp, requires
+from tests.qnn.vendor_session import VendorSession
 
 WHEEL = "onnxruntime_qnn"
 

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from openqnn.errors import BackendError, ModelError
-from openqnn.qnn import abi, remote
+from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
-from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import compose_model_library, read_model_library
 from openqnn.qnn.net import Net, TensorKind
 from openqnn.qnn.recorder import Recorder
+from openqnn.vendor import remote
+from openqnn.vendor.library_worker import LibraryWorker
 from tests.qnn.nets import each_version, needs_cpu
 
 SOURCE = Path(__file__).with_name("model_lib.c")
@@ -80,7 +81,7 @@ def test_what_is_no_model_library(folder: Path, tmp_path: Path) -> None:
 
 @each_version("ir")
 def test_a_library_that_crashes(
-    folder: Path, tmp_path: Path, worker: Worker, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, worker: LibraryWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, ir = build_library(tmp_path, 72), folder / "libQnnIr.so"
     check(*remote.read_model_library(path, library=ir, worker=worker))

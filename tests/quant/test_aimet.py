@@ -24,7 +24,7 @@ from onnx import numpy_helper, parser
 import openqnn
 from openqnn.api.files import save_dlc
 from openqnn.formats.encodings import Kind, read_encodings, settled, write_encodings
-from openqnn.frontends.onnx.tensors import source_tensors
+from openqnn.frontends.frontend import Dimensions, Importer, find_frontend
 from openqnn.ir import Graph
 from openqnn.ir.clone import clone_graph
 from openqnn.qnn.library import find_library
@@ -52,6 +52,10 @@ pytestmark = [
     pytest.mark.xdist_group("aimet"),
 ]
 Array = NDArray[Any]
+
+
+def opened(model: Path) -> Importer:
+    return find_frontend(model).open(model, Dimensions(), (), prune=True, keep_quant_nodes=True)
 
 
 def run_worker(folder: Path, model: Path, inputs: list[Path], **job: Any) -> dict[str, Any]:
@@ -128,7 +132,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_all_versions_say_the_same(exported: Exported) -> None:
     old, flat, new = (read_encodings(exported.encodings(v)).tensors for v in VERSIONS)
     assert old.keys() == flat.keys() <= new.keys()
-    parameters = source_tensors(exported.model).parameters
+    parameters = opened(exported.model).parameters
     for name, entry in old.items():
         assert replace(entry, low=(), high=()) == flat[name]
         assert [low for low, _ in entry.limits()] == pytest.approx(entry.low)
@@ -143,9 +147,7 @@ def test_all_versions_say_the_same(exported: Exported) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_names_are_those_of_the_graph(version: str, exported: Exported) -> None:
     """Nothing is missing, unknown or impossible; merged is what became part of another op."""
-    found = match(
-        exported.graph(), read_encodings(exported.encodings(version)), source_tensors(exported.model).names
-    )
+    found = match(exported.graph(), read_encodings(exported.encodings(version)), opened(exported.model).names)
     bad = [f for f in found.findings if f.status is not Status.MERGED]
     assert not bad
 
@@ -240,14 +242,14 @@ def blockwise(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def test_blocks_of_both_versions_are_the_same(blockwise: Exported) -> None:
     """The older one has them flat; the model tells the axes."""
     flat, grid = (read_encodings(blockwise.encodings(v)).tensors for v in VERSIONS[1:])
-    parameters = source_tensors(blockwise.model).parameters
+    parameters = opened(blockwise.model).parameters
     for name in ("w", "m"):
         assert flat[name].blocks is not None and not flat[name].blocks.shape
         assert settled(flat[name], parameters, "") == replace(grid[name], kind=Kind.PARAM)
 
 
 def test_blocks_are_written_as_aimet_writes_them(blockwise: Exported) -> None:
-    parameters = source_tensors(blockwise.model).parameters
+    parameters = opened(blockwise.model).parameters
     read = read_encodings(blockwise.encodings("2.0.0")).tensors.values()
     for version in VERSIONS[1:]:
         path, theirs = blockwise.folder / "ours.encodings", _said(blockwise.encodings(version))
@@ -264,7 +266,7 @@ def _said(path: Path) -> dict[str, Any]:
 
 
 def test_ours_load_in_aimet(exported: Exported) -> None:
-    source = source_tensors(exported.model)
+    source = opened(exported.model)
     ours = encodings_of(fixed_point(exported, "1.0.0"), source.names)
     entries = [settled(e, source.parameters, "") for e in ours]
     paths = [exported.folder / f"ours-{version}.encodings" for version in VERSIONS]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from openqnn.errors import InputError
+from openqnn.formats.profiling_window import Window
 from openqnn.runtime.run_config import RunConfig, read_config
-from openqnn.runtime.window import Window
 
 
 def read(folder: Path, content: object) -> RunConfig:

@@ -12,7 +12,7 @@ from openqnn.emit.graph_from_net import graph_of
 from openqnn.errors import OpenQnnError, OutputError
 from openqnn.formats.atomic import replacing
 from openqnn.qnn.net import Net
-from openqnn.qnn.remote import save_bundle, write_dlc
+from openqnn.vendor.remote import save_bundle, write_dlc
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from openqnn.qnn.library import find_library
 from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.probe import Probe, probe_library
-from openqnn.qnn.remote import run_context
 from openqnn.qnn.soc import Soc, find_soc
+from openqnn.vendor.remote import run_context
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 _LIBRARIES = {abi.BACKEND_CPU: "cpu", abi.BACKEND_GPU: "gpu", abi.BACKEND_HTP: "htp"}

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 
-from openqnn.errors import ModelError
 from openqnn.ir import DType
 from openqnn.qnn import abi
 from openqnn.qnn.context_info import ContextInfo, GraphInfo
 from openqnn.qnn.net import NetTensor
-from openqnn.qnn.remote import describe_context
 from openqnn.qnn.soc import find_soc
-from openqnn.runtime.vendor import of_file
+from openqnn.vendor.remote import describe_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,7 @@ def summarise_context(info: ContextInfo) -> ContextSummary:
 
 def read_context(path: str | PathLike[str]) -> ContextInfo:
     """What the library says of a file; the message about a damaged one names it."""
-    try:
-        return describe_context(path)
-    except ModelError as error:
-        raise of_file(path, error) from error
+    return describe_context(path)
 
 
 def described(tensor: NetTensor) -> str:

@@ -15,11 +15,12 @@ import numpy as np
 
 from openqnn.errors import BackendError, ModelError
 from openqnn.ir import DType
-from openqnn.qnn.isolated import Worker
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.subnet import components, part_of
+from openqnn.vendor.jobs import run_net
+from openqnn.vendor.library_worker import LibraryWorker
 
 Part = frozenset[int]
 Progress = Callable[[int, int, int], None]  # trials, nodes left, nodes at first
@@ -71,7 +72,7 @@ def reduce_net(
     progress: Progress | None = None,
 ) -> Reduced:
     """Cut the graph down. Raises ModelError when it does not fail at all."""
-    with Worker() as worker:
+    with LibraryWorker() as worker:
         trials = _Trials(net, library, device, worker, seconds, trial_seconds, progress)
         failure = trials.first()
         part: Part = frozenset(range(len(net.nodes)))
@@ -99,7 +100,7 @@ class _Trials:
         net: Net,
         library: str,
         device: DeviceOptions | None,
-        worker: Worker,
+        worker: LibraryWorker,
         seconds: float,
         trial_seconds: float,
         progress: Progress | None,
@@ -150,8 +151,8 @@ class _Trials:
         inputs = [random_feed(net)] if executes else []
         left = max(1.0, self._deadline - time.monotonic())
         try:
-            self._worker.call(
-                "run_net", self._library, min(self._trial_seconds, left),
+            self._worker.ask(
+                run_net, self._library, min(self._trial_seconds, left),
                 net=net, inputs=inputs, device=self._device,
             )  # fmt: skip
         except BackendError as error:

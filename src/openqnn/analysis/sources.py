@@ -10,11 +10,11 @@ from typing import Any
 from openqnn.api.files import open_graph
 from openqnn.emit import lower
 from openqnn.emit.read_net_json import read_net_json
-from openqnn.emit.saver_library import read_saver
 from openqnn.errors import UsageError
 from openqnn.formats.oqnn import is_container
 from openqnn.qnn.net import Net
-from openqnn.qnn.remote import read_dlc, read_model_library
+from openqnn.vendor.remote import read_dlc, read_model_library
+from openqnn.vendor.saver_library import read_saver
 
 NET_JSON = ".json"
 _READERS = {".dlc": read_dlc, ".so": read_model_library, ".c": read_saver}

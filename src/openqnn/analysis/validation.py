@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from openqnn.emit import lower
-from openqnn.errors import LibraryError, UnsupportedError
+from openqnn.errors import LibraryError, Problem, UnsupportedError
 from openqnn.ir import DType, Graph
 from openqnn.qnn.graph import float_nodes
 from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc, no_floats, soc_of_arch
-from openqnn.qnn.validate import Verdict, validate_net
+from openqnn.vendor.validate import Verdict, validate_net
 
 _SECONDS = 120.0
 _LOG = "\n  log: "
@@ -47,17 +47,6 @@ _DEFAULT_ADVICE = "change this node in the source model, or run it on another ba
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A node that the backend does not take."""
-
-    node: str
-    op: str
-    source: str
-    reason: str
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
 class Validation:
     """What a library says of a graph: how many nodes of each op it was given, and which it refused.
 
@@ -67,7 +56,7 @@ class Validation:
     library: str
     target: str
     nodes: int
-    refused: tuple[Refused, ...]
+    refused: tuple[Problem, ...]
     counts: Mapping[str, int]
     warning: str = ""
 
@@ -143,26 +132,18 @@ def suited_net(graph: Graph, for_htp: bool) -> Net:
 
 def _illegal(graph: Graph, library: str, target: str, error: UnsupportedError) -> Validation:
     """Nodes that no rule could put in a form that the backend takes; the library is not asked then."""
-    refused: list[Refused] = []
-    for problem in error.problems:
-        where = str(getattr(problem, "where", ""))
-        named = re.match(r"\S+ '(.*?)'(?: \((.*)\))?$", where)
-        name, source = (named[1], named[2] or "") if named else (where, "")
-        op, reason = str(getattr(problem, "op", "")), str(getattr(problem, "reason", problem))
-        refused.append(
-            Refused(name, op, source, reason, str(getattr(problem, "hint", "")) or _DEFAULT_ADVICE)
-        )
+    refused = tuple(replace(each, hint=each.hint or _DEFAULT_ADVICE) for each in error.problems)
     counts = Counter(node.op for node in graph.nodes)
-    return Validation(library, target, len(graph.nodes), tuple(refused), dict(counts))
+    return Validation(library, target, len(graph.nodes), refused, dict(counts))
 
 
-def _refused(verdict: Verdict, net: Net) -> Refused:
+def _refused(verdict: Verdict, net: Net) -> Problem:
     node, reason, hint = verdict.node, plain_reason(verdict.reason), advice(verdict.reason)
     halves = [name for name in (*node.inputs, *node.outputs) if name and _is_half(net, name)]
     if halves and hint == _DEFAULT_ADVICE:  # libQnnCpu says no word on it
         reason = f"{reason}; tensor '{halves[0]}' is float16"
         hint = "libraries without half precision need float32: convert with --float_bitwidth 32"
-    return Refused(node.name, node.op, node.source, reason, hint)
+    return Problem(node.op, node.name, reason, hint, node.source)
 
 
 def _is_half(net: Net, name: str) -> bool:

@@ -10,7 +10,8 @@ from openqnn.errors import UsageError
 from openqnn.ir import Graph
 
 if TYPE_CHECKING:
-    from openqnn.compiler import CompiledContext, Settings
+    from openqnn.vendor.compiled_context import CompiledContext
+    from openqnn.vendor.target_setup import Settings
 
 
 def compile(
@@ -26,7 +27,8 @@ def compile(
     `settings` are those that HTP has for a graph, by the names of its JSON file: {"vtcm_mb": 4, "O": 3}. One
     that does not take effect is an error.
     """
-    from openqnn.compiler import compile_graphs, resolved
+    from openqnn.vendor.compiled_context import compile_graphs
+    from openqnn.vendor.target_setup import resolved
 
     library = resolved(os.fspath(backend))
     opened = graph if isinstance(graph, Graph) else open_graph(graph)

@@ -6,28 +6,28 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from openqnn.errors import OpenQnnWarning, ShapeError, UsageError
+from openqnn.errors import OpenQnnWarning, Problem, ShapeError
 from openqnn.ir import Array, Graph
 
 if TYPE_CHECKING:
-    import onnx
-
     from openqnn.formats.custom_io import Described
-    from openqnn.frontends.onnx import Importer, Problem
+    from openqnn.frontends.dimensions import Dimensions
+    from openqnn.frontends.frontend import Importer
     from openqnn.passes import Explain
     from openqnn.passes.boundary.layouts import Borders
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
+Source: TypeAlias = "str | os.PathLike[str] | Any"  # a path, or an object of a framework
 LARGEST_TENSOR = 1 << 38  # bytes
 DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
 
 
 def convert(
-    model: str | os.PathLike[str] | onnx.ModelProto,
+    model: Source,
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
@@ -40,16 +40,19 @@ def convert(
     without: Collection[str] = (),
     explain: Explain | None = None,
     progress: Progress | None = None,
+    frontend: str = "",
+    source_options: Mapping[str, Any] | None = None,
 ) -> Graph:
-    """The QNN graph of an ONNX model.
+    """The QNN graph of a model: a file, or an object of its framework.
 
     Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. `outputs`
     ends the graph at these tensors of the model, `borders` says how inputs and outputs look from outside,
     `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. The
     model's quantize nodes are taken out: the graph computes in floating point, and `quantize` uses their
-    encodings. With `keep_quant_nodes` they stay, and the graph rounds where the model does. Raises
-    UnsupportedError with every node that has no QNN equivalent, ModelError when the file is damaged, and
-    DynamicShapeError when a dimension is left open.
+    encodings. With `keep_quant_nodes` they stay, and the graph rounds where the model does. The model's
+    content says which framework it is of, unless `frontend` names it; `source_options` are that frontend's
+    own. Raises UnsupportedError with every node that has no QNN equivalent, ModelError when the file is
+    damaged, and DynamicShapeError when a dimension is left open.
     """
     from openqnn.passes import run_passes
     from openqnn.passes.boundary.edit import warn_of_idle_inputs
@@ -58,10 +61,11 @@ def convert(
     from openqnn.passes.set_float_width import set_float_width
 
     prune = DEAD_CODE not in without
+    said = _dimensions(input_shapes, dims, batch)
     importer = _importer(
-        model, input_shapes, dims, batch, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes
+        model, said, outputs, frontend, source_options, prune=prune, keep_quant_nodes=keep_quant_nodes
     )
-    _warn_of_bad_weights(importer.model.arrays)
+    _warn_of_bad_weights(importer.arrays)
     if progress is not None:
         importer.on_node = lambda done, total: progress("translate", done, total)
     graph = importer.run()
@@ -71,10 +75,10 @@ def convert(
     if borders is not None:
         arrange_borders(graph, borders)
     log = run_passes(graph, explain, without=without)
-    settle_given(graph, log, importer.model.taken.notes)
-    source = {*importer.model.arrays, *(name for node in importer.model.graph.node for name in node.output)}
-    graph.merged = frozenset(source - {v.name for v in graph.values()})
-    graph.folded = _folded(graph, importer.model.arrays)
+    settle_given(graph, log, importer.notes)
+    kept = {v.name for v in graph.values()} | {i.name for i in importer.inputs}
+    graph.merged = frozenset(name for name in importer.names if name not in kept)
+    graph.folded = _folded(graph, importer.arrays)
     if float_bits is not None:
         set_float_width(graph, float_bits, bias_bits)
     if borders is not None:
@@ -111,37 +115,32 @@ def _check_sizes(graph: Graph) -> None:
                 raise ShapeError(f"{node.where}: its result '{value.name}' {list(value.shape)} takes {size}")
 
 
+def _dimensions(
+    input_shapes: Mapping[str, Sequence[int]] | None, dims: Mapping[str, int] | None, batch: int | None
+) -> Dimensions:
+    from openqnn.frontends.dimensions import Dimensions
+
+    return Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
+
+
 def _importer(
-    model: str | os.PathLike[str] | onnx.ModelProto,
-    input_shapes: Mapping[str, Sequence[int]] | None,
-    dims: Mapping[str, int] | None,
-    batch: int | None,
+    model: Source,
+    said: Dimensions,
     outputs: Sequence[str] = (),
+    frontend: str = "",
+    options: Mapping[str, Any] | None = None,
     *,
     prune: bool = True,
     keep_quant_nodes: bool = False,
 ) -> Importer:
-    from openqnn.frontends.onnx import Dimensions, importer
-    from openqnn.frontends.onnx.inputs import is_batch_unused
+    from openqnn.frontends.dimensions import check_dimensions
+    from openqnn.frontends.frontend import find_frontend, get_frontend
 
-    said = Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
-    found = importer(model, said, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
-    infos = [i for i in found.model.graph.input if i.name not in found.model.arrays]
-    inputs = [i.name for i in infos]
-    for name in input_shapes or {}:
-        if name not in inputs:
-            raise UsageError(
-                f"the model has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, inputs))}"
-            )
-    if is_batch_unused(said, infos):
-        raise UsageError(f"batch {batch} has no effect: no input has it", hint="leave it out")
-    symbols = {
-        d.dim_param for i in found.model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param
-    }
-    for name in dims or {}:
-        if name not in symbols:
-            known = ", ".join(sorted(map(repr, symbols))) or "none"
-            raise UsageError(f"the model has no dimension '{name}'", hint=f"its symbols: {known}")
+    chosen = get_frontend(frontend) if frontend else find_frontend(model)
+    found = chosen.open(
+        model, said, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes, **(options or {})
+    )
+    check_dimensions(said, found.inputs)
     return found
 
 
@@ -175,17 +174,20 @@ class Report:
 
 
 def check(
-    model: str | os.PathLike[str] | onnx.ModelProto,
+    model: Source,
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
     outputs: Sequence[str] = (),
+    frontend: str = "",
+    source_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """A dry run: what is supported, what is not and why; nothing is written."""
     from openqnn.errors import UnsupportedError
 
-    importer = _importer(model, input_shapes, dims, batch, outputs)
+    said = _dimensions(input_shapes, dims, batch)
+    importer = _importer(model, said, outputs, frontend, source_options)
     try:
         importer.run()
     except UnsupportedError as e:
@@ -196,18 +198,21 @@ def check(
 
 
 def describe_borders(
-    model: str | os.PathLike[str] | onnx.ModelProto,
+    model: Source,
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
     outputs: Sequence[str] = (),
+    frontend: str = "",
+    source_options: Mapping[str, Any] | None = None,
 ) -> tuple[list[Described], list[Described]]:
     """Inputs and outputs of a model: type, what the axes seem to mean, shape."""
     from openqnn.formats.custom_io import Described
     from openqnn.passes.boundary.layouts import describe_layout
 
-    graph = _importer(model, input_shapes, dims, batch, outputs).run()
+    said = _dimensions(input_shapes, dims, batch)
+    graph = _importer(model, said, outputs, frontend, source_options).run()
     found = [
         [Described(v.name, graph.ports[v.name].dtype.label, describe_layout(v), v.shape) for v in values]
         for values in (graph.inputs, graph.outputs)

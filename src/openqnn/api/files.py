@@ -32,8 +32,8 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     if Path(path).suffix not in VENDOR_FILES:
         return _sound(load_graph(path), path)
     from openqnn.emit.graph_from_net import graph_of
-    from openqnn.emit.saver_library import read_saver
-    from openqnn.qnn.remote import read_dlc, read_model_library
+    from openqnn.vendor.remote import read_dlc, read_model_library
+    from openqnn.vendor.saver_library import read_saver
 
     nets = {DLC: read_dlc, ".so": read_model_library, ".c": read_saver}[Path(path).suffix](path)
     names = [net.name for net in nets]
@@ -83,7 +83,7 @@ def save_dlc(
     from openqnn.formats.atomic import replacing_path
     from openqnn.formats.dlc_metadata import add_metadata, add_record
     from openqnn.ir.text import print_known
-    from openqnn.qnn.remote import write_dlc
+    from openqnn.vendor.remote import write_dlc
 
     names: dict[str, str] = {}
     net = lower(graph, names)

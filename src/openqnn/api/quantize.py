@@ -26,7 +26,6 @@ from openqnn.qnn.library import find_library
 from openqnn.qnn.net import qnn_name
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import find_soc
-from openqnn.qnn.validate import Verdict, validate_net
 from openqnn.quant.algorithms import (
     ADAROUND,
     change_fixed,
@@ -45,6 +44,7 @@ from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.sample_reservoir import Kept, keeping, peeked
 from openqnn.quant.samples import Samples, samples_of
 from openqnn.runtime.compare import Outputs
+from openqnn.vendor.validate import Verdict, validate_net
 
 HTP, CPU = "htp", "cpu"
 WIDE_BIAS = max(BIAS_WIDTHS)

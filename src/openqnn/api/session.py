@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from openqnn.api.compile import check_seconds
 from openqnn.api.files import CONTEXT, open_graph
@@ -16,9 +16,8 @@ from openqnn.ir import Array, Graph, Value
 from openqnn.runtime.boundary import accepted, outward
 
 if TYPE_CHECKING:
-    from openqnn.compiler import Settings
-    from openqnn.executables import ContextExecutable, GraphExecutable
-    from openqnn.runtime.cpu.executable import CpuExecutable
+    from openqnn.runtime.runner import Runner
+    from openqnn.vendor.target_setup import Settings
 
 
 def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Graph:
@@ -26,7 +25,7 @@ def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Gra
         return source
     if Path(source).suffix != CONTEXT:
         return open_graph(source)
-    from openqnn.executables import border_of
+    from openqnn.vendor.runners import border_of
 
     return border_of(source, soc)
 
@@ -57,8 +56,7 @@ class Session:
         check_seconds(timeout)
         self._threads, self._timeout = threads, timeout
         self._ports = self.graph.ports
-        self._executables: dict[tuple[str, ...], _Executable] = {}
-        self._executable(())
+        self._runner: Runner | None = self._compile()
 
     def __enter__(self) -> Session:
         return self
@@ -69,9 +67,9 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        for executable in self._executables.values():
-            executable.close()
-        self._executables.clear()
+        if self._runner is not None:
+            self._runner.close()
+        self._runner = None
 
     @property
     def input_names(self) -> list[str]:
@@ -88,8 +86,8 @@ class Session:
 
         Fixed-point tensors go in and come out as real numbers; `native` takes and gives stored integers.
         """
-        executable, wanted = self._open(outputs)
-        results = executable.run(accepted(self.graph, inputs, native=native))
+        runner, wanted = self._open(outputs)
+        results = runner.run(accepted(self.graph, inputs, native=native), outputs)
         return self._outward(wanted, results, native)
 
     def run_many(
@@ -100,32 +98,25 @@ class Session:
         native: bool = False,
     ) -> Iterator[dict[str, Array]]:
         """Results of sample after sample, as they are asked for; the built-in backend works on several."""
-        executable, wanted = self._open(outputs)
+        runner, wanted = self._open(outputs)
         arrays = (accepted(self.graph, sample, native=native) for sample in samples)
-        return (self._outward(wanted, found, native) for found in executable.run_many(arrays))
+        return (self._outward(wanted, found, native) for found in runner.run_many(arrays, outputs))
 
-    def _open(self, outputs: Sequence[str] | None) -> tuple[_Executable, dict[str, Value]]:
-        if not self._executables:
+    def _open(self, outputs: Sequence[str] | None) -> tuple[Runner, dict[str, Value]]:
+        if self._runner is None:
             raise UsageError("the session is closed")
         if isinstance(outputs, str):
             raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
         names = self.output_names if outputs is None else outputs
-        extra = tuple(n for n in names if n not in self.output_names)
-        known = {v.name: v for v in self.graph.outputs} | {n: self._value(n) for n in extra}
-        return self._executable(extra), {n: known[n] for n in names}
+        own = {value.name: value for value in self.graph.outputs}
+        return self._runner, {name: own.get(name) or self._value(name) for name in names}
 
     def _outward(
         self, wanted: Mapping[str, Value], found: Mapping[str, Array], native: bool
     ) -> dict[str, Array]:
         return {n: outward(v, self._ports.get(n), found[n], native=native) for n, v in wanted.items()}
 
-    def _executable(self, extra: tuple[str, ...]) -> _Executable:
-        if extra not in self._executables:
-            values = [self._value(name) for name in extra]
-            self._executables[extra] = self._compile(values)
-        return self._executables[extra]
-
-    def _compile(self, extra: list[Value]) -> _Executable:
+    def _compile(self) -> Runner:
         if self._binary and self.backend == "cpu":
             raise UsageError(
                 f"{self._binary} runs on the library that made it, not on the built-in backend",
@@ -140,12 +131,8 @@ class Session:
         if self.backend == "cpu":
             from openqnn.runtime.cpu.executable import CpuExecutable
 
-            return CpuExecutable(self.graph, threads=self._threads, extra=extra)
-        if extra:
-            raise UsageError(
-                "intermediate tensors are available on the built-in backend only", hint="--backend cpu"
-            )
-        from openqnn.executables import ContextExecutable, GraphExecutable
+            return CpuExecutable(self.graph, threads=self._threads)
+        from openqnn.vendor.runners import ContextExecutable, GraphExecutable
 
         if self._binary:
             return ContextExecutable(self._binary, self.backend, self._soc, self._timeout)
@@ -162,6 +149,3 @@ class Session:
             )
             raise InputError(f"the graph has no tensor '{name}'", hint=hint)
         return known[name]
-
-
-_Executable: TypeAlias = "CpuExecutable | ContextExecutable | GraphExecutable"

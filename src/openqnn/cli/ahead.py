@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from openqnn.errors import LibraryError, OpenQnnWarning
 from openqnn.qnn.library import find_library, is_htp
-from openqnn.qnn.worker import Reporter
-from openqnn.runtime.standby import get_ready
+from openqnn.vendor.standby import get_ready
+from openqnn.worker.serve import Reporter
 
 BACKEND, DLC = "--backend", "--dlc_path"
 
@@ -35,8 +35,8 @@ def run_ahead(name: str) -> int:
 
 def _read(files: Sequence[str], library: str, reporter: Reporter) -> None:
     """In the child, beside the library that is opened."""
-    from openqnn.compiler import read_ahead
     from openqnn.passes import suit  # noqa: F401  also where there is no file to read
+    from openqnn.vendor.source import read_ahead
 
     read_ahead(files, library, reporter)
 

@@ -19,7 +19,6 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import Compiled, Source, check_binary_name, compile_source, info_job
 from openqnn.errors import OutputError, UsageError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.context_tools import (
@@ -33,13 +32,13 @@ from openqnn.options.context_tools import (
 from openqnn.options.field import read_options
 from openqnn.options.net_run import Tooling
 from openqnn.options.source import SourceOptions
-from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.model_library import PREFIX
-from openqnn.runtime.guard import guarded
-from openqnn.runtime.vendor import read_binary
-from openqnn.runtime.wanted import Wanted
-
-SYSTEM = "libQnnSystem.so"
+from openqnn.vendor.compiled_context import check_binary_name
+from openqnn.vendor.extra_outputs import Wanted
+from openqnn.vendor.jobs import Compiled
+from openqnn.vendor.model import read_binary
+from openqnn.vendor.remote import compile_source, describe_context
+from openqnn.vendor.source import Source
 
 
 def run_generator(arguments: Namespace) -> int:
@@ -133,12 +132,7 @@ def _check_target(target: Path, given: str) -> None:
 def _wrap(binary: Path, target: Path, *, embed: bool) -> None:
     from openqnn.emit.epcontext import write_epcontext
 
-    write_epcontext(target, read_binary(binary), describe(str(binary)), embed=embed)
-
-
-def describe(path: str) -> ContextInfo:
-    """What libQnnSystem says about a binary; a damaged one may crash it, hence the child process."""
-    return guarded(info_job, path, name=SYSTEM, timeout=120)
+    write_epcontext(target, read_binary(binary), describe_context(binary), embed=embed)
 
 
 def run_utility(arguments: Namespace) -> int:
@@ -154,7 +148,7 @@ def run_utility(arguments: Namespace) -> int:
     if target is not None:
         _check_target(target, options.context_binary)
     with opened_binary(options.context_binary) as binary:
-        info = describe(binary)
+        info = describe_context(binary)
     if target is None:
         print(f"{options.context_binary}: {len(info.graphs)} graph(s), build {info.build_id}")
         return 0

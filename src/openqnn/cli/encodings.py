@@ -29,7 +29,7 @@ from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
-    from openqnn.frontends.onnx.tensors import SourceTensors
+    from openqnn.frontends.frontend import Importer
     from openqnn.ir import Encoding, Graph, Value
     from openqnn.quant.overrides import Finding
 
@@ -102,19 +102,23 @@ def _file(path: str, settings: Mapping[str, Any], options: EncodingsOptions) -> 
     return _list([_row_of_entry(entry) for entry in entries], options)
 
 
-def _origin(options: EncodingsOptions) -> SourceTensors | None:
+def _origin(options: EncodingsOptions) -> Importer | None:
     if not options.source:
         return None
-    from openqnn.frontends.onnx.tensors import source_tensors
+    return _opened(options.source)
 
-    return source_tensors(options.source)
+
+def _opened(model: str) -> Importer:
+    from openqnn.frontends.frontend import Dimensions, find_frontend
+
+    return find_frontend(model).open(model, Dimensions(), (), prune=True, keep_quant_nodes=True)
 
 
 # -- writing -------------------------------------------------------------------------------------------------
 
 
 def _write(
-    entries: Sequence[TensorEncoding], path: str, options: EncodingsOptions, origin: SourceTensors | None
+    entries: Sequence[TensorEncoding], path: str, options: EncodingsOptions, origin: Importer | None
 ) -> int:
     target = Path(options.output)
     if target.is_dir():
@@ -220,12 +224,10 @@ def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
 
 
 def _names_in(model: str) -> frozenset[str]:
-    """All names of an ONNX model: some of its tensors do not live on in the graph."""
+    """All names of a source model: some of its tensors do not live on in the graph."""
     if is_container(model) or Path(model).suffix in _GRAPHS:
         return frozenset()
-    from openqnn.frontends.onnx.tensors import source_tensors
-
-    return source_tensors(model).names
+    return frozenset(_opened(model).names)
 
 
 def _print_findings(findings: Sequence[Finding], used: int) -> None:

@@ -17,12 +17,12 @@ from openqnn.formats.atomic import replacing
 from openqnn.options.field import read_options
 from openqnn.options.platform import ValidatorOptions
 from openqnn.qnn import abi
-from openqnn.qnn.isolated import run_isolated
 from openqnn.qnn.library import find_library
 from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.net import Net, NetNode, NetTensor, TensorKind
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.soc import soc_of_arch
+from openqnn.vendor.library_worker import shared_worker
 
 HOST = "x86_64-linux-clang"
 FILE = "platform_validator.csv"
@@ -100,7 +100,7 @@ def _try(path: Path, backend: str, dsp_type: str) -> str:
     x = np.array([[-2, -1, 1, 2]], np.float32)
     soc = soc_of_arch(dsp_type).model if dsp_type and backend in ("dsp", "htp") else None
     try:
-        result = run_isolated(net, {"x": x}, path, soc=soc)["y"]
+        result = shared_worker().run(net, {"x": x}, path, soc=soc)["y"]
     except OpenQnnError as error:
         return error.message
     return "" if np.allclose(result, np.maximum(x, 0), rtol=1e-2) else f"it computed {result.tolist()}"

@@ -20,9 +20,9 @@ from openqnn.cli.vendor_tools import (
     show_log,
     source,
 )
-from openqnn.compiler import SAVER_LIBRARY, Source, check_computes, for_child, run_job
 from openqnn.errors import UsageError
 from openqnn.formats.input_list import InputList, read_input_list
+from openqnn.formats.profiling_window import Window
 from openqnn.options.field import read_options
 from openqnn.options.net_run import (
     NetRunExecution,
@@ -32,13 +32,13 @@ from openqnn.options.net_run import (
     NetRunProfiling,
     Tooling,
 )
-from openqnn.runtime.guard import guarded
-from openqnn.runtime.net_run import GraphRun, RunSettings
-from openqnn.runtime.results import unfinished
 from openqnn.runtime.run_config import RunConfig
-from openqnn.runtime.standby import taken
-from openqnn.runtime.wanted import Wanted
-from openqnn.runtime.window import Window
+from openqnn.vendor.extra_outputs import Wanted
+from openqnn.vendor.net_run.loop import GraphRun, RunSettings
+from openqnn.vendor.net_run.results import unfinished
+from openqnn.vendor.remote import run_files
+from openqnn.vendor.source import Source
+from openqnn.vendor.target_setup import SAVER_LIBRARY, check_computes
 
 SKIP = "__"
 LOADING = 600.0  # seconds: a damaged binary can make a library loop for ever
@@ -70,12 +70,10 @@ def run_net_run(arguments: Namespace) -> int:
     wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))
     opening = (execution.retrieve_context_timeout or LOADING) if model.retrieve_context else None
     with unfinished(Path(outputs.output_dir)) as folder, _opened(model) as found:
-        runs = guarded(
-            run_job, for_child(found, made.target.library), made.target, settings, wanted, measured,
-            str(folder), True,
-            name=Path(made.target.library).name, timeout=execution.timeout, note=remark,
-            log=show_log if tooling.log_level else None, opening=opening,
-            waiting=taken(made.target.library, fits=not found.graphs),
+        runs = run_files(
+            found, made.target, settings, folder, wanted, measured,
+            timeout=execution.timeout, opening=opening, note=remark,
+            log=show_log if tooling.log_level else None,
         )  # fmt: skip
     _tell(runs, outputs.output_dir)
     return 0

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from openqnn.compiler import SAVER_LIBRARY, Profiling, Source, resolved
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.htp_config import check_memory
 from openqnn.qnn.library import find_library, is_htp
@@ -19,7 +18,8 @@ from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc, soc_of_arch
 from openqnn.runtime.run_config import RunConfig, read_config
-from openqnn.runtime.vendor import Target
+from openqnn.vendor.source import Source
+from openqnn.vendor.target_setup import SAVER_LIBRARY, Profiling, Target, resolved
 
 MODEL_DLC = "libQnnModelDlc.so"
 """The original's stand-in for a model library when a DLC is given."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,3 +85,23 @@ def _found(list_path: Path, name: str, where: str) -> Path:
         if candidate.is_file():
             return candidate.absolute()
     raise InputError(f"{where}: there is no file {name}")
+
+
+def named_files(given: InputList, line: InputLine, names: Sequence[str], graph: str) -> dict[str, Path]:
+    """The file of each input; InputError when a line has other names than the graph, too few or too many."""
+    where = f"{given.path}, line {line.number}"
+    if line.files[0][0]:
+        for name, _ in line.files:
+            if name not in names:
+                hint = f"its inputs: {', '.join(names)}"
+                raise InputError(f"{where}: graph '{graph}' has no input '{name}'", hint=hint)
+        missing = [name for name in names if name not in dict(line.files)]
+        if missing:
+            raise InputError(f"{where}: no file for input '{missing[0]}'")
+        return dict(line.files)
+    if len(line.files) != len(names):
+        raise InputError(
+            f"{where}: {len(line.files)} file(s) for {len(names)} input(s)",
+            hint=f"the inputs, in this order: {', '.join(names)}",
+        )
+    return dict(zip(names, (path for _, path in line.files), strict=True))

@@ -17,8 +17,8 @@ from typing import Any
 
 from openqnn.errors import BackendError, LibraryError
 from openqnn.qnn import abi
-from openqnn.qnn.capture import captured_output
 from openqnn.qnn.library import Library
+from openqnn.worker.capture import captured_output
 
 _P, _U32, _U64, _STR = c.c_void_p, c.c_uint32, c.c_uint64, c.c_char_p
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from openqnn.errors import LibraryError, OpenQnnWarning
-from openqnn.qnn.capture import captured_output
 from openqnn.qnn.load_errors import CUT_OFF, explain_load, is_cut_off
+from openqnn.worker.capture import captured_output
 
 WHEEL = "onnxruntime-qnn==2.3.0"
 SDK_ROOT = "QNN_SDK_ROOT"
@@ -92,9 +92,12 @@ def unload_library(library: Library) -> None:
         _dlclose(library.handle._handle)
 
 
-def any_loaded() -> bool:
-    """Whether this process has a vendor's library in it."""
-    return bool(_loaded)
+def can_fork() -> bool:
+    """Whether a copy of this process can work on its own.
+
+    A lock that another thread holds stays locked in the copy, and a vendor's library lacks its threads there.
+    """
+    return hasattr(os, "fork") and threading.active_count() == 1 and not _loaded
 
 
 def _open(path: Path) -> ctypes.CDLL:

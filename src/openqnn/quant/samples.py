@@ -18,13 +18,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from openqnn.errors import InputError, OpenQnnWarning
-from openqnn.formats.input_list import InputList, read_input_list
+from openqnn.formats.input_list import InputList, named_files, read_input_list
 from openqnn.formats.raw import read_raw
 from openqnn.ir import Array, Graph, Port
 from openqnn.qnn.net import qnn_name
 from openqnn.quant.calibration import batches
 from openqnn.runtime.boundary import accepted, is_coded, misfit
-from openqnn.runtime.feed import named_files
 
 Subject: TypeAlias = Callable[[int], str]  # what the sample of a number is called
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import InputError
+from openqnn.formats.profiling_window import Window
 from openqnn.qnn.htp_config import HTP_KEYS, HtpConfig, name_list, read_htp_config
-from openqnn.runtime.window import Window
 
 _PRIORITIES = ("low", "normal", "normal_high", "high")
 _OUTER = (

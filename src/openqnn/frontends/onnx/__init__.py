@@ -1,133 +1,59 @@
-"""The ONNX frontend: opset 7 to the newest that the installed onnx package knows."""
+"""The ONNX frontend: recognizes ONNX models, and opens them with the onnx package."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-import onnx
-
-from openqnn.errors import ModelError, OpenQnnWarning
-from openqnn.frontends.onnx import (
-    activations,
-    attention,
-    control,
-    conv,
-    deform,
-    einsum,
-    elementwise,
-    gather,
-    matmul,
-    norm,
-    pad,
-    pool,
-    quant,
-    reduce,
-    refusals,
-    resize,
-    rnn,
-    sample,
-    shape,
-    signal,
-)
-from openqnn.frontends.onnx.cut import cut_at
-from openqnn.frontends.onnx.encodings import take_encodings
-from openqnn.frontends.onnx.importer import Importer, Problem
-from openqnn.frontends.onnx.inputs import Dimensions
-from openqnn.frontends.onnx.reader import OnnxModel, read_model
-from openqnn.frontends.onnx.structure import check_structure
+from openqnn.errors import UsageError
+from openqnn.frontends.dimensions import Dimensions
+from openqnn.frontends.frontend import Source, head_of
 from openqnn.ir import Graph
 
-OLDEST_OPSET = 7
-FAMILIES = (
-    activations,
-    attention,
-    control,
-    conv,
-    deform,
-    einsum,
-    elementwise,
-    gather,
-    matmul,
-    norm,
-    pad,
-    pool,
-    quant,
-    reduce,
-    refusals,
-    resize,
-    rnn,
-    sample,
-    shape,
-    signal,
-)
+if TYPE_CHECKING:
+    import onnx
 
-__all__ = ["Dimensions", "Importer", "Problem", "import_onnx", "open_onnx"]
+    from openqnn.frontends.onnx.importer import Importer
+
+name: Final = "onnx"
+title: Final = "ONNX"
+suffixes: Final = (".onnx",)
+_IR_VERSION = 0x08  # the first field of a ModelProto, which every exporter writes first
+_NEWEST_IR = 64  # far beyond the versions there are; above it a byte is not one
 
 
-def open_onnx(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
-    """Reads a model, checks its opset and inlines its own functions."""
-    model = read_model(source)
-    try:
-        _check_opset(model)
-        if model.proto.functions:
-            model.proto = _inlined(model.proto)
-        check_structure(model.graph)
-    except ModelError as e:
-        raise ModelError(f"{model.path}: {e.message}" if model.path else e.message, hint=e.hint) from e
-    return model
+def recognizes(source: Source) -> bool:
+    """Whether it is a ModelProto, or a file that begins with an IR version."""
+    kind = type(source)
+    if kind.__name__ == "ModelProto" and kind.__module__.startswith("onnx"):
+        return True
+    head = head_of(source, 3)
+    return len(head) == 3 and head[0] == _IR_VERSION and 0 < head[1] < _NEWEST_IR and head[2] & 7 in (0, 2)
 
 
-def _check_opset(model: OnnxModel) -> None:
-    opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), None)
-    newest = onnx.defs.onnx_opset_version()
-    if opset is not None and opset > newest:
-        raise ModelError(
-            f"the model uses opset {opset}; the installed onnx {onnx.__version__} knows up to {newest}",
-            hint="pip install --upgrade onnx, or export with an older opset",
-        )
-    if opset is None and any(n.domain in ("", "ai.onnx") for n in model.graph.node):
-        raise ModelError("the model names no opset", hint="the file may be truncated; export it again")
-    if opset is not None and opset < 1:
-        raise ModelError(f"the model uses opset {opset}, which does not exist")
-    if opset is not None and opset < OLDEST_OPSET:
-        message = f"opset {opset} is older than {OLDEST_OPSET}, the oldest that is tested"
-        warnings.warn(message, OpenQnnWarning, stacklevel=2)
-
-
-def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
-    from onnx import inliner
-
-    try:
-        return inliner.inline_local_functions(proto)
-    except Exception as e:  # C++ exceptions of several kinds
-        raise ModelError(f"the model's functions cannot be inlined: {e}") from e
-
-
-def importer(
-    source: str | os.PathLike[str] | onnx.ModelProto,
-    dimensions: Dimensions | None = None,
-    outputs: Sequence[str] = (),
+def open(
+    source: Source,
+    dimensions: Dimensions,
+    outputs: Sequence[str],
     *,
     prune: bool = True,
     keep_quant_nodes: bool = True,
+    **options: Any,
 ) -> Importer:
-    """An importer for a model, not yet run. `outputs` ends the model at these tensors, see `cut_at`.
+    """An importer for a model, not yet run. `outputs` ends the model at these tensors.
 
     Without its quantize nodes the graph is in floating point, and has their encodings as `given`.
     """
-    model = open_onnx(source)
-    if outputs:
-        model = cut_at(model, outputs, prune=prune)
-    name = model.path.stem if model.path else model.graph.name or "graph"
-    model = model if keep_quant_nodes else take_encodings(model)
-    return Importer(model, dimensions or Dimensions(), Path(name).name)
+    from openqnn.frontends.onnx.open_onnx import open_importer
+
+    if options:
+        raise UsageError(f"{min(options)}: ONNX models have no such option")
+    return open_importer(source, dimensions, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
 
 
 def import_onnx(
     source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None
 ) -> Graph:
     """The QNN graph of an ONNX model, before any pass."""
-    return importer(source, dimensions).run()
+    return open(source, dimensions or Dimensions(), ()).run()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from openqnn.frontends.onnx.compose import as_float
-from openqnn.frontends.onnx.registry import MICROSOFT, rows, translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.compositions import as_float
+from openqnn.frontends.onnx.table import MICROSOFT, rows, translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 rows({

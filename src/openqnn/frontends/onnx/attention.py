@@ -11,13 +11,12 @@ from math import sqrt
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.compose import used
 from openqnn.frontends.onnx.conv import conv
 from openqnn.frontends.onnx.gather import positions
 from openqnn.frontends.onnx.norm import Norm
-from openqnn.frontends.onnx.registry import MICROSOFT, translates
 from openqnn.frontends.onnx.shape import parts_of
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import MICROSOFT, translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 # -- normalisation of a sum ---------------------------------------------------------------------------------
@@ -34,7 +33,7 @@ def _normed_sum(
     epsilon: float,
 ) -> list[Value | None]:
     """Output, mean, deviation and the sum itself; the statistics are for training."""
-    if used(t, 1) or used(t, 2):
+    if t.is_read(1) or t.is_read(2):
         t.refuse("mean and deviation as outputs are for training")
     total = t.add(x, skip)
     total = total if bias is None else t.add(total, bias)
@@ -63,7 +62,7 @@ def embed_layer_normalization(
     epsilon: float = 1e-12,
     mask_index_type: int = 0,
 ) -> list[Value | None]:  # fmt: skip
-    if used(t, 1) and mask_index_type:
+    if t.is_read(1) and mask_index_type:
         t.refuse("a mask index as output has no QNN equivalent")
     if ids.rank != 2 or words.rank != 2 or places.rank != 2 or ids.shape[1] > places.shape[0]:
         raise ShapeError(
@@ -155,7 +154,7 @@ def packed_attention(
     causal = causal_bias(t, q, k, mask_filter_value) if unidirectional else None
     biases = (padding_bias(t, mask, q, k, mask_filter_value), causal, extra)
     y = attend(t, q, k, v, biases, scale)
-    return [y, t.pack([k, v], axis=0)] if used(t, 1) else [y]
+    return [y, t.pack([k, v], axis=0)] if t.is_read(1) else [y]
 
 
 @translates("MultiHeadAttention", domain=MICROSOFT)
@@ -184,7 +183,7 @@ def multi_head_attention(
         k, v = t.concat([past_key, k], 2), t.concat([past_value, v], 2)
     _checked(q, k, v)
     causal = causal_bias(t, q, k, mask_filter_value) if unidirectional else None
-    if used(t, 3):
+    if t.is_read(3):
         t.refuse("the scores as an output are not supported")
     biases = (padding_bias(t, mask, q, k, mask_filter_value), causal, extra)
     return [attend(t, q, k, v, biases, scale), k, v]

@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.shape import concatenated, parts_of, sliced, squeezed
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 MAX_ROUNDS, MAX_NODES = 128, 20_000

@@ -13,11 +13,11 @@ from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import cut
+from openqnn.frontends.compositions import cut
 from openqnn.frontends.onnx.matmul import whole, whole_number
 from openqnn.frontends.onnx.quant import dequantized, quantized
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import DType, Value
 
 LARGEST = (1 << 31) - 1  # QNN's parameters have 32 bits

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import cut
+from openqnn.frontends.compositions import cut
 from openqnn.frontends.onnx.conv import check_dims, spatial_pads
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Array, Value
 from openqnn.ops.shape_rules import window
 

@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 

@@ -8,9 +8,10 @@ from math import inf, pi, sqrt
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import power, used
-from openqnn.frontends.onnx.registry import rows, translates
-from openqnn.frontends.onnx.translation import Translation, onnx_dtype
+from openqnn.frontends.compositions import power
+from openqnn.frontends.onnx.element_types import onnx_dtype
+from openqnn.frontends.onnx.table import rows, translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import DType, Value
 
 rows({
@@ -331,7 +332,7 @@ def identity(t: Translation, x: Value | list[Value] | None) -> list[Value | list
 
 @translates("Dropout")
 def dropout_by_attribute(t: Translation, x: Value, *, ratio: float = 0.5) -> list[Value]:
-    return [x, _all_kept(t, x)] if used(t, 1) else [x]
+    return [x, _all_kept(t, x)] if t.is_read(1) else [x]
 
 
 @translates("Dropout", since=12)
@@ -342,7 +343,7 @@ def dropout(
     rate = 0.5 if ratio is None else float(t.static(ratio, "ratio").ravel()[0])
     if training and rate != 0:
         t.refuse("training_mode drops elements at random", hint="export the model for inference")
-    return [x, _all_kept(t, x)] if used(t, 1) else [x]
+    return [x, _all_kept(t, x)] if t.is_read(1) else [x]
 
 
 def _all_kept(t: Translation, x: Value) -> Value:

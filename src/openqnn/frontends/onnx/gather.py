@@ -11,9 +11,9 @@ from math import prod
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.shape import empty
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import DType, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import INDICES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from openqnn.frontends.onnx.quant import dequantized, quantized
-from openqnn.frontends.onnx.registry import MICROSOFT, translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import MICROSOFT, translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import DType, Value
 
 

@@ -7,9 +7,8 @@ from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import used
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 # -- one number per channel ----------------------------------------------------------------------------------
@@ -38,7 +37,7 @@ def batch_normalization(
     t: Translation, x: Value, scale: Value, bias: Value, mean: Value, var: Value, *, epsilon: float = 1e-5,
     momentum: float = 0.9, spatial: int = 1, training_mode: int = 0,
 ) -> Value:  # fmt: skip
-    if training_mode or any(used(t, i) for i in range(1, 5)):
+    if training_mode or any(t.is_read(i) for i in range(1, 5)):
         t.refuse(
             "a batch norm in training mode updates its statistics", hint="export the model for inference"
         )
@@ -125,7 +124,7 @@ def layer_normalization(
 ) -> list[Value]:  # fmt: skip
     first = t.axis(axis, x.rank)
     results = [_scaled(t, t.layer_norm, x, scale, bias, first, epsilon)]
-    if used(t, 1) or used(t, 2):
+    if t.is_read(1) or t.is_read(2):
         axes = list(range(first, x.rank))
         mean = t.reduce_mean(x, axes, keep_dims=True)
         centred = t.sub(x, mean)
@@ -146,7 +145,7 @@ def simplified_layer_normalization(
     t: Translation, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> list[Value]:
     """ONNX Runtime's name for it, which it puts into ONNX's own domain."""
-    if used(t, 1):
+    if t.is_read(1):
         t.refuse("the inverse deviation as a second output")
     return [rms_normalization(t, x, scale, axis=axis, epsilon=epsilon)]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.shape import axes_of, filled, sliced
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 _EXACT = 1 << 24  # integers up to here are exact in the float32 that QNN keeps the padding value in

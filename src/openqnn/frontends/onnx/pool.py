@@ -12,10 +12,10 @@ from math import prod
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import cut, power, used
+from openqnn.frontends.compositions import cut, power
 from openqnn.frontends.onnx.conv import spatial_pads
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import DType, Value
 from openqnn.ops.shape_rules import window
 
@@ -118,7 +118,7 @@ def max_pool(
     dilations: list[int] | None = None, kernel_shape: list[int], pads: list[int] | None = None,
     storage_order: int = 0, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    if used(t, 1):
+    if t.is_read(1):
         t.refuse("the positions of the maxima (second output) have no QNN op")
     w = windows(t, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     if not w.dilated:

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper
 
-from openqnn.frontends.onnx.registry import MICROSOFT
+from openqnn.frontends.onnx.table import MICROSOFT
 from openqnn.ir import Array
 
 Reader = Callable[[onnx.TensorProto], Array]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.frontends.onnx.compose import as_float
-from openqnn.frontends.onnx.registry import MICROSOFT, translates
-from openqnn.frontends.onnx.translation import Translation, narrow_type, onnx_dtype
+from openqnn.frontends.compositions import as_float
+from openqnn.frontends.onnx.element_types import onnx_dtype
+from openqnn.frontends.onnx.table import MICROSOFT, translates
+from openqnn.frontends.translation import Translation, narrow_type
 from openqnn.ir import DType, Encoding, Value
 
 FIXED = {

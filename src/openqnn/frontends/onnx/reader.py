@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import ModelError
 from openqnn.formats.sniff import look_of
-from openqnn.frontends.onnx.wire import split_model
+from openqnn.frontends.onnx.protobuf import split_model
 from openqnn.ir import Array, Given
 
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from openqnn.frontends.onnx.registry import translates
 from openqnn.frontends.onnx.shape import axes_of, empty, filled, sliced
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import DType, Shape, Value
 
 Step = Callable[[Translation, Value], Value]
@@ -78,7 +78,7 @@ def _is_shape_of(shape: Shape | None, x: Value, axes: Sequence[int], keepdims: b
 def _reduce(
     t: Translation, x: Value, axes: Sequence[int] | Value | None, keepdims: int, noop: int = 0
 ) -> Value:
-    kind = t.node.op_type
+    kind = t.op
     where = _axes(t, x, axes, bool(keepdims), bool(noop))
     if where and not prod(x.shape[a] for a in where):
         shape = [1 if i in where else d for i, d in enumerate(x.shape) if keepdims or i not in where]
@@ -147,7 +147,7 @@ def arg(t: Translation, x: Value, *, axis: int = 0, keepdims: int = 1, select_la
     if not x.size or not x.rank:
         t.refuse(f"{list(x.shape)} has no axis with elements")
     data = sliced(t, x, {axis: slice(None, None, -1)}) if select_last_index else x
-    largest = t.node.op_type == "ArgMax"
+    largest = t.op == "ArgMax"
     found = t.argmax(data, axis, bool(keepdims)) if largest else t.argmin(data, axis, bool(keepdims))
     if select_last_index:
         found = t.sub(x.shape[axis] - 1, found)

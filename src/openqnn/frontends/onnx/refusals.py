@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from openqnn.frontends.onnx.registry import MICROSOFT, translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import MICROSOFT, translates
+from openqnn.frontends.translation import Translation
 
 _RANDOM = "a QNN graph always gives the same result for the same input; it has no random numbers"
 _STRING = "it works on strings, which QNN does not have"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from openqnn.frontends.compositions import cut
 from openqnn.frontends.onnx.activations import hard_sigmoid, softplus, softsign, thresholded_relu
-from openqnn.frontends.onnx.compose import cut
 from openqnn.frontends.onnx.elementwise import clip_to
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Shape, Value
 
 MOST_STEPS = 1024  # unrolled; more make graphs that no backend prepares in reasonable time

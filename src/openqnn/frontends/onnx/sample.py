@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Value
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from onnx import numpy_helper
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation, broadcast_shape
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation, broadcast_shape
 from openqnn.ir import Array, DType, Shape, Value
 
 
@@ -109,7 +109,7 @@ def range_of(t: Translation, start: Value, limit: Value, delta: Value) -> Value:
 
 @translates("EyeLike")
 def eye_like(t: Translation, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
-    from openqnn.frontends.onnx.translation import onnx_dtype
+    from openqnn.frontends.onnx.element_types import onnx_dtype
 
     if x.rank != 2:
         t.refuse(f"the input has rank {x.rank}, a matrix is expected")
@@ -249,14 +249,14 @@ def equal_sizes(t: Translation, size: int, count: int) -> list[int]:
 @translates("Split")
 def split_1(t: Translation, x: Value, *, axis: int = 0, split: list[int] | None = None) -> list[Value]:
     size = x.shape[t.axis(axis, x.rank)] if x.rank else 0
-    return parts_of(t, x, axis, split or equal_sizes(t, size, len(t.node.output)))
+    return parts_of(t, x, axis, split or equal_sizes(t, size, len(t.outputs)))
 
 
 @translates("Split", since=13)
 def split(
     t: Translation, x: Value, sizes: Value | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> list[Value]:
-    axis, outputs = t.axis(axis, x.rank), len(t.node.output)
+    axis, outputs = t.axis(axis, x.rank), len(t.outputs)
     stated = [t.output_shape(i) for i in range(outputs)]
     if sizes is None:
         return parts_of(t, x, axis, equal_sizes(t, x.shape[axis] if x.rank else 0, num_outputs or outputs))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.registry import translates
-from openqnn.frontends.onnx.translation import Translation, onnx_dtype
+from openqnn.frontends.onnx.element_types import onnx_dtype
+from openqnn.frontends.onnx.table import translates
+from openqnn.frontends.translation import Translation
 from openqnn.ir import Array, Value
 
 MAX_MATRIX = 1 << 26  # elements: 256 MB
@@ -151,7 +152,7 @@ def window(t: Translation, size: Value, *, output_datatype: int = 1, periodic: i
     if not 0 <= count < MAX_MATRIX:
         t.refuse(f"a window of {count} samples")
     turns = np.arange(count) * (2 * np.pi / max(1, count if periodic else count - 1))
-    a, b, c = _COSINES[t.node.op_type]
+    a, b, c = _COSINES[t.op]
     samples = a - b * np.cos(turns) + c * np.cos(2 * turns)
     return t.constant(samples.astype(onnx_dtype(output_datatype, "the window").numpy))
 

@@ -18,11 +18,10 @@ from openqnn.passes.htp import (
     shape,
 )  # registers the rules
 from openqnn.passes.htp.legalise import convolve_blocks, legalise_htp
-from openqnn.passes.htp.rules import RULES, Problem, Refusal
+from openqnn.passes.htp.rules import RULES, Refusal
 
 __all__ = [
     "RULES",
-    "Problem",
     "Refusal",
     "convolve_blocks",
     "elementwise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from openqnn.errors import UnsupportedError
+from openqnn.errors import Problem, UnsupportedError
 from openqnn.ir import Graph, Node, Value
 from openqnn.ir.clone import clone_graph
 from openqnn.ir.verify import verify
@@ -16,7 +16,7 @@ from openqnn.passes.fold_constants import fold_constants
 from openqnn.passes.htp.border import fit_border, keep_types
 from openqnn.passes.htp.matrix import ON_BLOCKS
 from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
-from openqnn.passes.htp.rules import HALF_ONLY, RULES, Problem, Refusal, RuleFunction
+from openqnn.passes.htp.rules import HALF_ONLY, RULES, Refusal, RuleFunction
 from openqnn.passes.htp.types import finite_constants, fit_types, widen_types
 
 ROUNDS = 12  # what a rule puts in may need another rule; the longest chain seen is 4
@@ -73,7 +73,7 @@ def convolve_blocks(graph: Graph, log: Explain | None = None) -> None:
 
 
 def _problem(node: Node, e: Refusal) -> Problem:
-    return Problem(node.op, node.where, e.reason, e.hint)
+    return Problem(node.op, node.name, e.reason, e.hint, node.source)
 
 
 def _round(

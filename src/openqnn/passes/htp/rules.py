@@ -68,19 +68,6 @@ class Refusal(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A node that HTP cannot run."""
-
-    op: str
-    where: str
-    reason: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.reason}" + (f"\n  hint: {self.hint}" if self.hint else "")
-
-
 def rule(*ops: str, half: bool = False) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function for those ops; rules of one op are tried in the order of registration.
 

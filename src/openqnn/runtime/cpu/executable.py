@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import cycle, islice, pairwise
 from math import ceil
 from pathlib import Path
@@ -31,6 +31,7 @@ from openqnn.runtime.cpu.drop_byte_casts import stay_real
 from openqnn.runtime.cpu.keep_nchwc import keep_blocked
 from openqnn.runtime.cpu.tile_rows import in_rows, second_cache
 from openqnn.runtime.cpu.to_onnx import Lowered, NumpyStep, lower
+from openqnn.runtime.runner import ALL, Outputs, chosen
 
 OPSET = 21
 # what a run can raise: ONNX Runtime's exceptions share no ancestor of their own
@@ -71,6 +72,9 @@ class CpuExecutable:
     def __init__(
         self, graph: Graph, *, threads: int = 0, extra: Sequence[Value] = (), many: bool = False
     ) -> None:
+        self._graph = graph
+        self._remade = partial(CpuExecutable, graph, threads=threads, many=many)
+        self._variants: dict[tuple[str, ...], CpuExecutable] = {}
         self.lowered = lower(graph, extra)
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
@@ -90,7 +94,36 @@ class CpuExecutable:
         first = self._steps[0] if len(self._steps) == 1 else None
         self._single = first if isinstance(first, OnnxStep) else None
 
-    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    @property
+    def tensor_names(self) -> list[str]:
+        """All that it can show: outputs, and what the nodes compute."""
+        made = (value.name for node in self._graph.nodes for value in node.outputs)
+        return list(dict.fromkeys([*self.output_names, *made]))
+
+    def showing(self, outputs: Outputs) -> tuple[CpuExecutable, list[str]]:
+        """The executable that has these outputs, and their names. The last one with others is kept."""
+        shown = [value.name for value in self._graph.values()] if outputs else []
+        names = chosen(outputs, self.output_names, self.tensor_names if outputs == ALL else shown)
+        extra = tuple(name for name in names if name not in self.output_names)
+        if not extra:
+            return self, names
+        if extra not in self._variants:
+            values = {value.name: value for value in self._graph.values()}
+            made = [values[name] for name in (*self.output_names, *extra)]
+            self._close_variants()
+            self._variants[extra] = self._remade(extra=made)
+        return self._variants[extra], names
+
+    def _close_variants(self) -> None:
+        for variant in self._variants.values():
+            variant.close()
+        self._variants = {}
+
+    def run(self, arrays: Mapping[str, Array], /, outputs: Outputs = None) -> dict[str, Array]:
+        if outputs is not None:
+            executable, names = self.showing(outputs)
+            found = executable.run(arrays)
+            return {name: found[name] for name in names}
         feeds = {self._feeds[name]: array for name, array in arrays.items()}
         try:
             results = self._run_single(feeds) if self._single else self._run_steps(feeds)
@@ -98,7 +131,16 @@ class CpuExecutable:
             raise failed(e) from e
         return dict(zip(self.output_names, results, strict=True))
 
-    def run_many(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
+    def run_many(
+        self, samples: Iterable[Mapping[str, Array]], /, outputs: Outputs = None
+    ) -> Iterator[dict[str, Array]]:
+        """Results of sample after sample, in order."""
+        if outputs is None:
+            return self._run_beside(samples)
+        executable, names = self.showing(outputs)
+        return ({name: found[name] for name in names} for found in executable._run_beside(samples))
+
+    def _run_beside(self, samples: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
         """Runs samples beside each other, each in a thread of its own, and gives their results in order.
 
         That is sooner done than one after the other with all threads for each, which wait for one another
@@ -137,6 +179,7 @@ class CpuExecutable:
 
     def close(self) -> None:
         """Frees the sessions."""
+        self._close_variants()
         self._steps, self._single, self._alone = [], None, None
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,105 @@
+"""Opens ONNX models: opset 7 to the newest that the installed onnx package knows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+
+from openqnn.errors import ModelError, OpenQnnWarning
+from openqnn.frontends.dimensions import Dimensions
+from openqnn.frontends.onnx import (
+    activations,
+    attention,
+    control,
+    conv,
+    deform,
+    einsum,
+    elementwise,
+    gather,
+    matmul,
+    norm,
+    pad,
+    pool,
+    quant,
+    reduce,
+    refusals,
+    resize,
+    rnn,
+    sample,
+    shape,
+    signal,
+)
+from openqnn.frontends.onnx.check import check_structure
+from openqnn.frontends.onnx.importer import Importer
+from openqnn.frontends.onnx.reader import OnnxModel, read_model
+from openqnn.frontends.onnx.strip_qdq import take_encodings
+from openqnn.frontends.onnx.truncate import cut_at
+
+OLDEST_OPSET = 7
+FAMILIES = (  # importing them fills the op table
+    activations, attention, control, conv, deform, einsum, elementwise, gather, matmul, norm, pad, pool,
+    quant, reduce, refusals, resize, rnn, sample, shape, signal,
+)  # fmt: skip
+
+
+def open_onnx(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
+    """Reads a model, checks its opset and inlines its own functions."""
+    model = read_model(source)
+    try:
+        _check_opset(model)
+        if model.proto.functions:
+            model.proto = _inlined(model.proto)
+        check_structure(model.graph)
+    except ModelError as e:
+        raise ModelError(f"{model.path}: {e.message}" if model.path else e.message, hint=e.hint) from e
+    return model
+
+
+def _check_opset(model: OnnxModel) -> None:
+    opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), None)
+    newest = onnx.defs.onnx_opset_version()
+    if opset is not None and opset > newest:
+        raise ModelError(
+            f"the model uses opset {opset}; the installed onnx {onnx.__version__} knows up to {newest}",
+            hint="pip install --upgrade onnx, or export with an older opset",
+        )
+    if opset is None and any(n.domain in ("", "ai.onnx") for n in model.graph.node):
+        raise ModelError("the model names no opset", hint="the file may be truncated; export it again")
+    if opset is not None and opset < 1:
+        raise ModelError(f"the model uses opset {opset}, which does not exist")
+    if opset is not None and opset < OLDEST_OPSET:
+        message = f"opset {opset} is older than {OLDEST_OPSET}, the oldest that is tested"
+        warnings.warn(message, OpenQnnWarning, stacklevel=2)
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(proto)
+    except Exception as e:  # C++ exceptions of several kinds
+        raise ModelError(f"the model's functions cannot be inlined: {e}") from e
+
+
+def open_importer(
+    source: str | os.PathLike[str] | onnx.ModelProto,
+    dimensions: Dimensions | None = None,
+    outputs: Sequence[str] = (),
+    *,
+    prune: bool = True,
+    keep_quant_nodes: bool = True,
+) -> Importer:
+    """An importer for a model, not yet run. `outputs` ends the model at these tensors, see `cut_at`.
+
+    Without its quantize nodes the graph is in floating point, and has their encodings as `given`.
+    """
+    model = open_onnx(source)
+    if outputs:
+        model = cut_at(model, outputs, prune=prune)
+    name = model.path.stem if model.path else model.graph.name or "graph"
+    model = model if keep_quant_nodes else take_encodings(model)
+    return Importer(model, dimensions or Dimensions(), Path(name).name)

@@ -1,0 +1,90 @@
+"""ONNX Runtime on a source model as it is: what a converted graph is compared with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from openqnn.errors import BackendError, ModelError
+from openqnn.ir import Array
+from openqnn.runtime.cpu.executable import FAILURES, failed
+from openqnn.runtime.runner import Outputs, chosen
+
+_FOLDER = "session.model_external_initializers_file_folder_path"
+
+
+class OnnxRuntimeRunner:
+    """An ONNX model, with its own names, layout and types; a runner in the sense of `Runner`.
+
+    Intermediate tensors become outputs of a second session, which is kept until others are asked for.
+    """
+
+    def __init__(self, model: str | os.PathLike[str] | onnx.ModelProto, *, threads: int = 0) -> None:
+        self._threads = threads
+        self._folder = "" if isinstance(model, onnx.ModelProto) else str(Path(model).absolute().parent)
+        self._model = model if isinstance(model, onnx.ModelProto) else _read(Path(model))
+        self._own = [output.name for output in self._model.graph.output]
+        self._sessions: dict[tuple[str, ...], ort.InferenceSession] = {(): self._open(())}
+
+    @property
+    def tensor_names(self) -> list[str]:
+        made = (name for node in self._model.graph.node for name in node.output if name)
+        return list(dict.fromkeys([*self._own, *made]))
+
+    def run(self, inputs: Mapping[str, Array], /, outputs: Outputs = None) -> dict[str, Array]:
+        names = chosen(outputs, self._own, self.tensor_names)
+        session = self._session(tuple(name for name in names if name not in self._own))
+        try:
+            results = session.run(names, dict(inputs))
+        except FAILURES as error:
+            raise failed(error) from error
+        found: dict[str, Any] = dict(zip(names, results, strict=True))
+        return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
+
+    def run_many(
+        self, samples: Iterable[Mapping[str, Array]], /, outputs: Outputs = None
+    ) -> Iterator[dict[str, Array]]:
+        return (self.run(sample, outputs) for sample in samples)
+
+    def close(self) -> None:
+        self._sessions.clear()
+
+    def _session(self, extra: tuple[str, ...]) -> ort.InferenceSession:
+        if not self._sessions:
+            raise BackendError("the runner is closed")
+        if extra not in self._sessions:
+            self._sessions = {(): self._sessions[()], extra: self._open(extra)}
+        return self._sessions[extra]
+
+    def _open(self, extra: tuple[str, ...]) -> ort.InferenceSession:
+        """The model with `extra` tensors as outputs, whose types ONNX Runtime finds out itself."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self._model)
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in extra)
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = self._threads
+        if self._folder:
+            options.add_session_config_entry(_FOLDER, self._folder)
+        try:
+            return ort.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
+            raise failed(error) from error
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    """The model without its external weights, which ONNX Runtime reads itself."""
+    try:
+        return onnx.load(path, load_external_data=False)
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: no such file") from error
+    except Exception as error:  # whatever protobuf raises on other bytes
+        raise ModelError(f"{path}: not an ONNX model") from error

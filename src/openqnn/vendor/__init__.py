@@ -1,0 +1,1 @@
+"""Graphs on Qualcomm's libraries, always in a child process of `openqnn.worker`."""

@@ -1,0 +1,1 @@
+"""Inferences from files to files, as qnn-net-run makes them."""

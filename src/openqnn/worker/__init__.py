@@ -1,0 +1,1 @@
+"""Child processes for risky work: a crash or a hang of one becomes an error. Nothing here knows QNN."""
