@@ -17,6 +17,7 @@ from openqnn.options.architecture import LintOptions
 from openqnn.options.context_tools import CompileOptions, ExtractOptions
 from openqnn.options.diagnose import BackendCheck, ContextCheck, DiffOptions, DoctorOptions, ReduceOptions
 from openqnn.options.encodings import EncodingsOptions
+from openqnn.options.estimate import EstimateOptions
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.quantizer import (
@@ -180,6 +181,12 @@ def run_quantize(arguments: Namespace) -> int:
     return quantizing.run_quantize(arguments, settings, _check_target, _write)
 
 
+def run_estimate(arguments: Namespace) -> int:
+    from openqnn.cli import estimate
+
+    return estimate.run_estimate(arguments)
+
+
 def run_lint(arguments: Namespace) -> int:
     from openqnn.cli import architecture
 
@@ -254,6 +261,12 @@ COMMANDS = (
         "Take the context binary out of an EPContext model.",
         (ExtractOptions,),
         run_extract,
+    ),
+    Command(
+        "estimate",
+        "Tell how fast a model will be on HTP, with no device: the vendor's cost model, and its error.",
+        (SourceOptions, EstimateOptions),
+        run_estimate,
     ),
     Command(
         "lint",

@@ -1,0 +1,31 @@
+"""Options of `openqnn estimate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openqnn.options.field import option
+from openqnn.options.source import positive
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """The estimate."""
+
+    act_bw: int = option(
+        8,
+        "--act_bw",
+        metavar="N",
+        parse=int,
+        choices=(8, 16),
+        help="bits of activations of a model in floats: 8 or 16",
+    )
+    layers: int = option(
+        10,
+        "--layers",
+        metavar="N",
+        parse=positive,
+        help="how many of the costliest nodes to tell (default: 10)",
+    )
+    whole: bool = option(False, "--whole", help="the whole graph only, without its nodes")
+    json: bool = option(False, "--json", help="print the estimate as JSON")

@@ -1,0 +1,66 @@
+"""The cost model of libQnnHtp: what it says of graphs whose order is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from openqnn import quantize
+from openqnn.analysis.estimate import CHIPS, estimate_graph, node_costs
+from openqnn.ir import DType, Graph
+from openqnn.ops import Builder
+from openqnn.runtime.boundary import random_inputs
+from tests.cli.tool import openqnn
+from tests.qnn.nets import needs_htp
+
+pytestmark = needs_htp
+
+
+def convolution(channels: int, width: int = 8) -> Graph:
+    graph = Graph(f"conv{channels}")
+    x = graph.add_input("x", DType.FLOAT_32, (1, 28, 28, channels))
+    filters = np.random.default_rng(0).standard_normal((3, 3, channels, channels)).astype(np.float32)
+    weights = graph.constant("w", filters, DType.FLOAT_32)
+    y = Builder(graph)("Conv2d", x, weights, stride=[1, 1], pad_amount=[[1, 1], [1, 1]])
+    graph.add_output(Builder(graph)("Sigmoid", y))
+    if not width:
+        return graph
+    return quantize(graph, [random_inputs(graph)], algorithms=(), act_bw=width)
+
+
+def test_more_work_costs_more() -> None:
+    small = estimate_graph(convolution(32))
+    large = estimate_graph(convolution(128))
+    wide = estimate_graph(convolution(32, 16))
+    assert small.low <= small.cycles <= small.high
+    assert large.cycles > 1.5 * small.cycles
+    assert wide.cycles > 1.2 * small.cycles
+    assert small.read > 0 and not small.rough and wide.rough
+    for fit in CHIPS:
+        assert fit.milliseconds(large.cycles) > fit.milliseconds(small.cycles) > fit.start
+
+
+def test_the_same_graph_has_the_same_estimate() -> None:
+    assert estimate_graph(convolution(32)) == estimate_graph(convolution(32))
+
+
+def test_floating_point_is_called_rough() -> None:
+    assert "floating point" in estimate_graph(convolution(32, 0)).rough
+
+
+def test_nodes_alone() -> None:
+    costs = node_costs(convolution(64))
+    assert {cost.op for cost in costs} >= {"Conv2d", "Sigmoid"}
+    assert [cost.cycles for cost in costs] == sorted((c.cycles for c in costs), reverse=True)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    convolution(32, 0).save(tmp_path / "m.oqnn")
+    done = openqnn("estimate", tmp_path / "m.oqnn", "--whole", "--json")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert set(record["milliseconds"]) == {fit.chip for fit in CHIPS} and record["cycles"] > 0
+    shown = openqnn("estimate", tmp_path / "m.oqnn")
+    assert "error on other networks" in shown.out and "Conv2d" in shown.out
