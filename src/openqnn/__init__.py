@@ -15,9 +15,11 @@ from openqnn.errors import OpenQnnWarning
 if TYPE_CHECKING:
     from openqnn.api.compile import compile
     from openqnn.api.convert import Report, check, convert
+    from openqnn.api.custom_ops import load_custom_ops
     from openqnn.api.files import load
     from openqnn.api.quantize import quantize
     from openqnn.api.session import Session
+    from openqnn.frontends.custom_ops import composite
     from openqnn.ir import Encoding, Graph, Node, Value
 
 __version__ = "0.1.0"
@@ -31,9 +33,11 @@ __all__ = [
     "Value",
     "check",
     "compile",
+    "composite",
     "convert",
     "errors",
     "load",
+    "load_custom_ops",
     "quantize",
 ]
 
@@ -41,6 +45,8 @@ __all__ = [
 _HOMES = {
     "openqnn.ir": ("Encoding", "Graph", "Node", "Value"),
     "openqnn.api.compile": ("compile",),
+    "openqnn.frontends.custom_ops": ("composite",),
+    "openqnn.api.custom_ops": ("load_custom_ops",),
     "openqnn.api.convert": ("Report", "check", "convert"),
     "openqnn.api.files": ("load",),
     "openqnn.api.quantize": ("quantize",),

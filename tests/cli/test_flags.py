@@ -26,7 +26,7 @@ NEWER = {
 }  # fmt: skip
 OURS = {
     # the short name of encodings, and what the newer quantizer has and the older converters have not
-    "qnn-onnx-converter": {"-e", *NEWER},
+    "qnn-onnx-converter": {"-e", "--custom_ops", *NEWER},
     "qairt-quantizer": {
         "--param_quantizer",
         "--act_quantizer",
@@ -38,7 +38,7 @@ OURS = {
         "--quantization_overrides",
         "--use_native_dtype",
     },
-    "qairt-converter": {"-e"},
+    "qairt-converter": {"-e", "--custom_ops"},
     "qnn-net-run": {"--soc"},  # HTP compiles float graphs for a SoC, and the original has no flag for it
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
     "qnn-platform-validator": {"--output_dir"},

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
 
+from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
 from openqnn.cli.tool import Tool, recorded, tool_parser
 from openqnn.errors import DynamicShapeError
@@ -40,6 +41,7 @@ def run_tool(name: str, argv: Sequence[str] | None = None) -> int:
 def _in_its_words(tool: Tool, arguments: Namespace) -> int:
     """The tool's exit code. What it says names options that it has."""
     try:
+        declare_ops(arguments)
         return tool.run(arguments, recorded(tool, arguments))
     except DynamicShapeError as error:
         said = " ".join(f"-d {name} {shape}" for name, shape in error.shapes.items())

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from openqnn.cli import commands
+from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
 from openqnn.options.field import add_options
 
@@ -29,7 +30,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
-    return execute(lambda: arguments.run(arguments))
+    return execute(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    declare_ops(arguments)
+    return arguments.run(arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from openqnn.errors import DynamicShapeError, Problem, ShapeError, UnsupportedError
 from openqnn.formats.encodings import Parameter
+from openqnn.frontends.custom_ops import custom_translator
 from openqnn.frontends.dimensions import Dimensions, SourceInput
+from openqnn.frontends.registry import Registry, Translator
 from openqnn.frontends.translation import Refused, Translation
 from openqnn.ir import Array, DType, Graph, Port, Shape, Value, dtype_of
 
@@ -129,6 +131,17 @@ class BaseImporter(Generic[N]):
                 value.name = f"{stem}_{count}"
             taken.add(value.name)
         self.graph.reserve(taken)
+
+    # -- ops --------------------------------------------------
+
+    def translator(
+        self, table: Registry, name: str, version: int = 1, domain: str | None = None
+    ) -> Translator | None:
+        """What translates a source op: the user's declaration, or else the framework's table.
+
+        A domain of None is that of frameworks without any.
+        """
+        return custom_translator(name, domain) or table.find(name, version, domain or "")
 
     # -- borders --------------------------------------------------
 

@@ -43,7 +43,9 @@ class Signature:
 
 
 def _alternatives(parameter: inspect.Parameter) -> tuple[str, ...]:
-    text = parameter.annotation if isinstance(parameter.annotation, str) else "Any"
+    said = parameter.annotation
+    known = isinstance(said, type) and said is not parameter.empty
+    text = said if isinstance(said, str) else said.__name__ if known else "Any"
     return tuple(part.strip() for part in text.split(" | "))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,12 @@ from openqnn.ops.vocabulary import Vocabulary
 
 def schema_of(node: Node) -> OpSchema:
     return OPS[node.op]
+
+
+def unknown_op(op: str) -> ShapeError:
+    near = get_close_matches(op, OPS, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "docs/ops.md lists them"
+    return ShapeError(f"there is no operation '{op}'", hint=hint)
 
 
 def plain(value: Any) -> ParamValue:
@@ -165,7 +172,9 @@ class Builder(Vocabulary):
         **params: Any,
     ) -> list[Value]:
         """One node, all outputs. `shape`, `dtype` declare what the op cannot infer; `name` names output 0."""
-        schema = OPS[op]
+        schema = OPS.get(op)
+        if schema is None:
+            raise unknown_op(op)
         declared = list(shapes) or ([shape] if shape is not None else [])
         types = list(dtypes) or ([dtype] if dtype is not None else [])
         while inputs and inputs[-1] is None:

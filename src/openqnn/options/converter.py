@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from openqnn.options import rows
 from openqnn.options.field import option
-from openqnn.options.source import positive
+from openqnn.options.source import custom_ops, positive
 
 FLOAT_WIDTHS = (16, 32)
 
@@ -38,6 +38,7 @@ class ConverterSource:
         False, "-n", "--no_simplification",
         help="do not fold constants and do not merge or remove nodes that add nothing",
     )  # fmt: skip
+    custom_ops: tuple[str, ...] = custom_ops()
 
 
 @dataclass(frozen=True)

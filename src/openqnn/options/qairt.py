@@ -8,7 +8,7 @@ from typing import Any
 from openqnn.options import rows
 from openqnn.options.converter import FLOAT_WIDTHS
 from openqnn.options.field import option, refused
-from openqnn.options.source import positive
+from openqnn.options.source import custom_ops, positive
 
 ONLY_ONNX = "it is for {} models, and only ONNX models can be converted in this version"
 
@@ -54,6 +54,7 @@ class QairtSource:
         "", "--dump_io_config_template", metavar="YAML",
         help="write a file for --io_config that describes the model as it is, and stop",
     )  # fmt: skip
+    custom_ops: tuple[str, ...] = custom_ops()
 
 
 @dataclass(frozen=True)

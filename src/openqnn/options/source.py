@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from typing import Any
 
 from openqnn.options.field import option
 
@@ -34,6 +35,14 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def custom_ops() -> Any:
+    return option(
+        (), "--custom_ops", metavar="FILE.py", repeat=True,
+        help="a Python file that declares operations of the model: @openqnn.composite, @openqnn.custom_op;"
+        " repeat for several",
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class SourceOptions:
     """The source model."""
@@ -50,3 +59,4 @@ class SourceOptions:
     batch: int | None = option(
         None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
     )
+    custom_ops: tuple[str, ...] = custom_ops()

@@ -116,7 +116,7 @@ class Importer(BaseImporter[onnx.NodeProto]):
         """Its inputs are not known; that it has no equivalent at all can be said all the same."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = self._opset(domain)
-        if TABLE.find(node.op_type, opset, domain) or expand.has_body(node, domain, opset):
+        if self.translator(TABLE, node.op_type, opset, domain) or expand.has_body(node, domain, opset):
             self._assume(node)
         else:
             self._problem(node, f"{node.op_type} has no QNN equivalent")
@@ -142,7 +142,7 @@ class Importer(BaseImporter[onnx.NodeProto]):
         folded = fold.small(node, inputs, opset)
         if folded is not None:
             return [self.t.constant(a) for a in folded]
-        translator = TABLE.find(node.op_type, opset, domain)
+        translator = self.translator(TABLE, node.op_type, opset, domain)
         try:
             if translator is None:
                 return self._expand(node, inputs, domain, opset)
@@ -171,7 +171,8 @@ class Importer(BaseImporter[onnx.NodeProto]):
             what = f"domain '{domain}'" if domain else f"opset {opset}"
             raise Refused(
                 f"{node.op_type} of {what} has no QNN equivalent",
-                hint="`openqnn check` shows the whole model as a table",
+                hint="`openqnn check` shows the whole model as a table"
+                + ("; --custom_ops says in Python what an op of your own is" if domain else ""),
             )
         stated = {name: self.t.output_shape(i) for i, name in enumerate(body.outputs)}
         env = dict(zip(body.inputs, inputs, strict=False))

@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 
 from openqnn.errors import ModelError, OpenQnnWarning
+from openqnn.frontends.custom_ops import custom_translator
 from openqnn.frontends.dimensions import Dimensions
 from openqnn.frontends.onnx import (
     activations,
@@ -80,6 +81,10 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     from onnx import inliner
 
     try:
+        keys = [(f.domain, f.name) for f in proto.functions]
+        declared = [(domain, name) for domain, name in keys if custom_translator(name, domain)]
+        if declared:  # the user's word on an op counts more than its body
+            return inliner.inline_selected_functions(proto, declared, exclude=True)
         return inliner.inline_local_functions(proto)
     except Exception as e:  # C++ exceptions of several kinds
         raise ModelError(f"the model's functions cannot be inlined: {e}") from e
