@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import sys
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,10 @@ settings.load_profile("openqnn")
 # In the background of a shell interrupts are ignored; there are tests that need them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Child processes are asked for functions of the tests, and look for modules where this says.
+_ROOT = str(Path(__file__).resolve().parent.parent)
+os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 HANGS = 1800  # seconds: the longest test takes a few minutes, on a busy machine several times as much
 GRACE = 60  # seconds more for a test that sits in a library, where no Python runs

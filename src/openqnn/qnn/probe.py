@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 
 from openqnn.qnn.load_errors import CUT_OFF, is_cut_off
+from openqnn.worker.interpreter import interpreter_command, interpreter_environment
 
 TIMEOUT = 60.0
 
@@ -38,18 +39,16 @@ class Probe:
 
 def probe_library(path: str | PathLike[str], timeout: float = TIMEOUT) -> Probe:
     """Load the library in a child process, and ask it for its name and versions."""
-    home = str(Path(__file__).parents[2])  # the child must find this very package
-    paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "openqnn.qnn.probe", os.fspath(path)],
+            interpreter_command("-m", "openqnn.qnn.probe", os.fspath(path)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             timeout=timeout,
             check=False,
-            env={**os.environ, "PYTHONPATH": paths},
+            env=interpreter_environment(),
         )
     except subprocess.TimeoutExpired:
         return Probe(os.fspath(path), error=f"no answer in {timeout:g} s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -93,10 +92,6 @@ def shared_worker() -> LibraryWorker:
     worker = LibraryWorker()
     atexit.register(worker.close)
     return worker
-
-
-if hasattr(os, "register_at_fork"):  # a copy of this process must not speak with the original's child
-    os.register_at_fork(after_in_child=lambda: shared_worker.cache_clear())
 
 
 def _device(soc: int | None) -> DeviceOptions | None:

@@ -6,6 +6,7 @@ options: with two processors one goes on beside the other. So does the reading o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -45,6 +46,16 @@ def taken(library: str, *, fits: bool = True) -> Child | None:
     while _waiting:
         _waiting.popitem()[1].end()
     return found
+
+
+def _forget() -> None:
+    """In a copy of this process: what waits does so for the original."""
+    while _waiting:
+        _waiting.popitem()[1].abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def is_warm() -> bool:

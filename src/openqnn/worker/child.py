@@ -21,12 +21,12 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, Protocol
 
 from openqnn.errors import BackendError
 from openqnn.worker import capture, serve
-from openqnn.worker.messages import Answer, Done, Failed, Opened, Task, Word
+from openqnn.worker.interpreter import interpreter_command, interpreter_environment
+from openqnn.worker.messages import Answer, Done, Failed, Number, Opened, Task, Word
 from openqnn.worker.serve import Board, Reporter
 
 _LAST_WORDS = 8
@@ -54,6 +54,7 @@ class Child:
         ours, theirs = socket.socketpair()
         self._connection = Connection(ours.detach())
         self._has_served = False
+        self._number: Number = (os.getpid(), 0)
         with theirs:
             if task is not None or ready is not None:
                 self._board = Board()
@@ -88,8 +89,9 @@ class Child:
         if self._has_served or not self._board.read():
             capture.empty(self._output)
             self._board.write("")
+        self._number = (os.getpid(), self._number[1] + 1)
         try:
-            self._connection.send(task)
+            self._connection.send((self._number, task))
         except ConnectionError:
             raise self._end_of(name) from None
         return self.answer(name, timeout, hear, opening)
@@ -114,7 +116,7 @@ class Child:
                     if limit is None or left > _PATIENCE:
                         continue
                     raise self._silence(name, limit)
-                message: Answer = self._connection.recv()
+                message = self._receive(name)
                 if isinstance(message, Word):
                     (hear or _ignore)(message.value)
                 elif isinstance(message, Opened):
@@ -124,6 +126,26 @@ class Child:
                     return message
         except (EOFError, ConnectionError):
             raise self._end_of(name) from None
+
+    def _receive(self, name: str) -> Answer:
+        """The next word or answer to the task at hand; anything else on the socket is an error."""
+        try:
+            number, message = self._connection.recv()
+        except (EOFError, OSError):
+            raise
+        except Exception as error:  # whatever pickle makes of bytes that are none of ours
+            raise BackendError(f"{name} sent what is no answer: {type(error).__name__}: {error}") from error
+        if number != self._number:
+            raise BackendError(
+                f"{name} answered another process's task",
+                hint="open the session after the fork, in the process that uses it",
+            )
+        return message
+
+    def abandon(self) -> None:
+        """Forget a child that is another process's, of which this one is a copy; it goes on undisturbed."""
+        self._connection.close()
+        os.close(self._output)
 
     def end(self, *, wait: bool = True) -> None:
         """Stop the process, at work or not; it holds nothing that would need an orderly exit.
@@ -139,16 +161,13 @@ class Child:
         os.close(self._output)
 
     def _spawn(self, theirs: int, page: int) -> _Process:
-        # The child must find this very package, however the parent came to find it.
-        home = str(Path(__file__).parents[2])
-        paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
-            [sys.executable, "-m", serve.__name__, str(theirs), str(page), str(os.getpid())],
+            interpreter_command("-m", serve.__name__, str(theirs), str(page), str(os.getpid())),
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
             pass_fds=(theirs, page),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env=interpreter_environment(),
         )
 
     def _fork(
@@ -167,8 +186,7 @@ class Child:
             self._become_child(parent)
             connection = Connection(theirs.detach())
             if task is not None:
-                reporter = Reporter(self._board, connection.send)
-                connection.send(serve.perform(task, reporter))
+                serve.answer_task(connection, self._board, self._number, task)
             if ready is not None:
                 ready(Reporter(self._board))
                 self._board.write("")

@@ -21,6 +21,11 @@ class Task:
     named: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
+Number: TypeAlias = tuple[int, int]
+"""A task's number: the process that gave it, and how many it gave before. An answer carries its task's, so
+that the answer to another's is never taken for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A part of the answer, or a line for the user: worth having even if the rest never comes."""

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from openqnn.errors import BackendError, OpenQnnError, OutputError
-from openqnn.worker.messages import Answer, Done, Failed, Opened, Task, Word
+from openqnn.worker.messages import Answer, Done, Failed, Number, Opened, Task, Word
 
 _LENGTH = struct.Struct("<I")
 
@@ -77,11 +77,19 @@ def serve(connection: Connection, board: Board) -> None:
     """Perform tasks until the parent hangs up."""
     while True:
         try:
-            task: Task = connection.recv()
+            number, task = connection.recv()
         except EOFError:
             return
-        reporter = Reporter(board, connection.send)
-        connection.send(perform(task, reporter))
+        answer_task(connection, board, number, task)
+
+
+def answer_task(connection: Connection, board: Board, number: Number, task: Task) -> None:
+    """Perform a task, with its number on all that is said of it."""
+
+    def send(answer: Answer) -> None:
+        connection.send((number, answer))
+
+    send(perform(task, Reporter(board, send)))
 
 
 def perform(task: Task, reporter: Reporter) -> Done | Failed:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +20,7 @@ class Worker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: Child | None = None
+        _workers.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +65,31 @@ class Worker:
         self._child = Child()
         return self._child.ask(task, name, timeout, hear)
 
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the interpreter, little is left to work with
+            self._end_child()
+
+    def start_over(self) -> None:
+        """Leave the child to the process that this one is a copy of; the next task starts another."""
+        self._lock = threading.Lock()  # a thread that this process lacks may have held it
+        child, self._child = self._child, None
+        if child is not None:
+            child.abandon()
+
     def _end_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             child.end()
+
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _start_over() -> None:
+    """In a copy of this process: two that ask one child would get each other's answers."""
+    for worker in list(_workers):
+        worker.start_over()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)

@@ -7,10 +7,10 @@ model it can crash.
 from __future__ import annotations
 
 import atexit
+import os
 import select
 import struct
 import subprocess
-import sys
 from functools import cache
 
 import onnx
@@ -19,6 +19,7 @@ from onnx import helper
 from openqnn.frontends.onnx.element_types import onnx_dtype
 from openqnn.frontends.translation import Refused, narrow_type
 from openqnn.ir import Shape, Value
+from openqnn.worker.interpreter import interpreter_command
 
 PATIENCE = 20.0  # seconds; a report with fewer lines is better than none
 _CHILD = """
@@ -41,13 +42,14 @@ class _Inference:
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
+        self._process = os.getpid()
         atexit.register(self.close)
 
     def ask(self, model: bytes) -> bytes:
         """The model with inferred types; empty when the child does not survive the question."""
         if self._child is None:
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            command = [sys.executable, "-c", _CHILD]
+            command = interpreter_command("-c", _CHILD)
             self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere)
         assert self._child.stdin is not None and self._child.stdout is not None
         try:
@@ -64,12 +66,15 @@ class _Inference:
 
     def close(self) -> None:
         child, self._child = self._child, None
-        if child is not None:
+        if child is not None and self._process == os.getpid():
             child.kill()
             child.communicate()
 
 
 _inference = cache(_Inference)
+
+if hasattr(os, "register_at_fork"):  # a copy of this process has no claim to the child
+    os.register_at_fork(after_in_child=_inference.cache_clear)
 
 
 def inferred(model: onnx.ModelProto, inputs: dict[str, Shape]) -> dict[str, onnx.ValueInfoProto]:
