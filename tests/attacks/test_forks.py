@@ -17,6 +17,7 @@ from tests.onnx_models import relu, save
 from tests.qnn.nets import needs_cpu, needs_htp
 
 CALLS = 40
+LIBRARIES = [pytest.param("libQnnCpu.so", marks=needs_cpu), pytest.param("htp", marks=needs_htp)]
 
 
 def outcome(pid: int) -> int:

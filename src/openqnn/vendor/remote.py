@@ -20,7 +20,7 @@ from openqnn.vendor.library_worker import DEFAULT_TIMEOUT, LibraryWorker, Name, 
 from openqnn.vendor.model import of_file
 from openqnn.vendor.net_run.loop import GraphRun, RunSettings
 from openqnn.vendor.source import Source, for_child
-from openqnn.vendor.standby import taken
+from openqnn.vendor.standby import taken_standby
 from openqnn.vendor.target_setup import Profiling, Target, check_compiles
 from openqnn.worker.run_once import run_once
 
@@ -75,7 +75,7 @@ def compile_source(
         jobs.compile_file, for_child(source, target.library), target, wanted or Wanted(),
         profiling or Profiling(), file, folder,
         name=Path(target.library).name, fork=can_fork(), timeout=timeout, log=log, note=note,
-        waiting=taken(target.library, fits=not source.graphs),
+        waiting=taken_standby(target.library, fits=not source.graphs),
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def run_files(
         jobs.run_files, for_child(source, target.library), target, settings, wanted or Wanted(),
         profiling or Profiling(), str(folder), mapped,
         name=Path(target.library).name, fork=can_fork(), timeout=timeout, opening=opening, log=log,
-        note=note, waiting=taken(target.library, fits=not source.graphs),
+        note=note, waiting=taken_standby(target.library, fits=not source.graphs),
     )  # fmt: skip
 
 

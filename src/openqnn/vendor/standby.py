@@ -40,7 +40,7 @@ def get_ready(library: str, meanwhile: Callable[[Reporter], None] | None = None,
         _waiting[library] = Child(ready=partial(_open, library, meanwhile, weights))
 
 
-def taken(library: str, *, fits: bool = True) -> Child | None:
+def taken_standby(library: str, *, fits: bool = True) -> Child | None:
     """The process that has this library open, the caller's from now on. Any that does not fit ends."""
     found = _waiting.pop(library, None) if fits else None
     while _waiting:
