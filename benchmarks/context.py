@@ -111,10 +111,10 @@ def _since(begin: float, start: float, seconds: Mapping[str, float]) -> Run:
 
 def _tool(dlc: Path, file: Path, start: float) -> Run:
     """The command as it starts: what it imports comes after the process that opens the library."""
-    from openqnn.cli import legacy
-    from openqnn.cli.ahead import run_ahead
+    from openqnn.cli import registry
+    from openqnn.cli.prewarm import run_prewarmed
 
-    plain, runs = legacy.run_tool, list[Run]()
+    plain, runs = registry.run_tool, list[Run]()
 
     def timed(name: str) -> int:
         from openqnn.vendor import (  # where the tool does, and before it takes a function from there
@@ -133,7 +133,7 @@ def _tool(dlc: Path, file: Path, start: float) -> Run:
         remote.compile_source = measured
         return plain(name)
 
-    legacy.run_tool = timed
+    registry.run_tool = timed
     options = {
         "backend": "libQnnHtp.so",
         "dlc_path": dlc,
@@ -142,7 +142,7 @@ def _tool(dlc: Path, file: Path, start: float) -> Run:
     }
     sys.argv = [TOOL, *(f"--{name}={value}" for name, value in options.items())]
     with redirect_stdout(sys.stderr):
-        run_ahead(TOOL)
+        run_prewarmed(TOOL)
     return runs[0]
 
 

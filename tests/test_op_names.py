@@ -42,7 +42,7 @@ ABOUT_NAMES = {
     "analysis/architecture_changes.py": "the ops that rules put in place of others, on the records",
     "emit/lower.py": "below the graph: the copy that an output needs",
     "qnn/graph.py": "below the graph: the curves that a library joins to layers",
-    "cli/platform.py": "below the graph: the one node that a library is tried with",
+    "cli/tools/qnn_platform_validator.py": "below the graph: the one node that a library is tried with",
     "runtime/cpu/missing_kernels.py": "ONNX's Cast, not QNN's",
     "runtime/cpu/tap_nchwc.py": "ONNX's Conv, not QNN's",
     "runtime/cpu/executable.py": "ONNX's Conv, not QNN's",

@@ -10,7 +10,7 @@ import pytest
 
 import openqnn
 from openqnn.api.files import save_dlc
-from openqnn.cli.legacy import run_tool
+from openqnn.cli.registry import run_tool
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.qnn.nets import needs_htp

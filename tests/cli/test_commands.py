@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import openqnn as api
-from openqnn.cli.legacy import HOMES
+from openqnn.cli.registry import tool_names
 from openqnn.ir.text import parse_graph
 from tests.cli.tool import assert_refused, environment, openqnn
 from tests.models.fetch import model_path
@@ -76,7 +76,7 @@ def test_convert_explains_its_passes() -> None:
 
 def test_a_converted_graph_is_not_converted_again(network: Path) -> None:
     result = openqnn("convert", network, "-o", "again.oqnn")
-    assert_refused(result, "mnist.oqnn: not a readable ONNX model", "it looks like an OpenQNN graph")
+    assert_refused(result, "mnist.oqnn: not a model that can be read", "it looks like an OpenQNN graph")
 
 
 def test_check_of_a_good_model() -> None:
@@ -258,8 +258,8 @@ def test_a_reader_that_goes_away_is_no_error(network: Path) -> None:
 PARSERS = {
     "openqnn": "from openqnn.cli.main import parser; parser()",
     **{
-        name: f"from openqnn.cli.legacy import tool_named, tool_parser; tool_parser(tool_named({name!r}))"
-        for name in HOMES
+        name: f"from openqnn.cli.registry import tool_named, tool_parser; tool_parser(tool_named({name!r}))"
+        for name in tool_names()
     },
 }
 
@@ -280,7 +280,8 @@ def test_commands_start_without_the_heavy_libraries(command: str) -> None:
 def test_compiling_a_file_imports_no_frontend() -> None:
     """What a DLC file needs to be read and compiled: all of it goes before the library's own work."""
     script = (
-        "import sys, openqnn.cli.ahead, openqnn.cli.context_tools, openqnn.passes.suit\n"
+        "import sys, openqnn.cli.prewarm, openqnn.passes.suit\n"
+        "import openqnn.cli.tools.qnn_context_binary_generator\n"
         "print([m for m in ('onnx', 'onnxruntime', 'yaml') if m in sys.modules])"
     )
     done = subprocess.run(

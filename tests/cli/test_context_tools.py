@@ -60,7 +60,7 @@ FULL = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-from openqnn.cli.legacy import run_tool
+from openqnn.cli.registry import run_tool
 sys.exit(run_tool("qnn-context-binary-generator", sys.argv[1:]))
 """
 
@@ -100,7 +100,9 @@ def test_json_has_the_keys_in_their_order(mnist: Prepared) -> None:
     assert text.startswith('{\n    "header": {\n        "artifact_type": "CONTEXT_BINARY_INFO"')
 
 
-UTILITY = "import sys; from openqnn.cli.legacy import run_tool; sys.exit(run_tool(sys.argv[1], sys.argv[2:]))"
+UTILITY = (
+    "import sys; from openqnn.cli.registry import run_tool; sys.exit(run_tool(sys.argv[1], sys.argv[2:]))"
+)
 
 
 def test_json_has_nothing_that_the_library_left_unset(mnist: Prepared) -> None:

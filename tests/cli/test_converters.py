@@ -12,8 +12,8 @@ import pytest
 from onnx import helper
 
 import openqnn
-from openqnn.cli.legacy import tool_named
-from openqnn.cli.tool import recorded, tool_parser
+from openqnn.cli.command import recorded, tool_parser
+from openqnn.cli.registry import tool_named
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSource, ConverterSteps
 from openqnn.options.field import read_options
 from tests.cli.converting import Converter, channel_last, image_model, random, reference
@@ -96,7 +96,7 @@ def test_the_recorded_line() -> None:
     name, *entries = line.split("; ")
     assert name == NAME
     keys = [e.partition("=")[0] for e in entries]
-    assert keys == sorted(keys) and len(keys) == 53
+    assert keys == sorted(keys) and len(keys) == 54
     for entry in ("input_dim=[['x', '1,3']]", "preserve_io=[[]]", "no_simplification=True", "batch=None"):
         assert entry in entries
     assert {"out_names=[]", "float_bw=32", "input_network=m.onnx"} <= set(entries)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import openqnn
-from openqnn.cli import converters
+from openqnn.cli.tools import qairt_converter as converters
 from openqnn.formats.dlc_metadata import read_metadata
 from tests.cli.converting import channel_last, image_model, random, reference
 from tests.cli.tool import assert_refused, environment, tool
@@ -165,7 +165,7 @@ import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 room = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-from openqnn.cli.legacy import run_tool
+from openqnn.cli.registry import run_tool
 sys.exit(run_tool("qairt-converter", sys.argv[1:]))
 """
 

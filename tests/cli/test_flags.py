@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.cli.tool import Tool, tool_parser
+from openqnn.cli.command import Tool, tool_parser
 from openqnn.options.field import Option
 from tests.cli.flags.page import PAGE, TOOLS, declared, documented, page
 from tests.cli.tool import assert_refused, tool

@@ -171,7 +171,8 @@ def test_inputs_that_htp_takes_in_another_form_are_told(mnist: Prepared) -> None
     result = tool("qnn-net-run", *flags, *inputs)
     assert_done(result)
     assert words in result.err
-    call = "import sys; from openqnn.cli.start import qnn_context_binary_generator as f; sys.exit(f())"
+    name = "qnn-context-binary-generator"
+    call = f"import sys; from openqnn.cli.prewarm import run_prewarmed as f; sys.exit(f({name!r}))"
     made = subprocess.run(
         [sys.executable, "-c", call, *map(str, flags), "--binary_file", "c", "--output_dir", mnist.folder],
         capture_output=True, text=True, env=environment(), check=False,

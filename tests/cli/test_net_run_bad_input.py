@@ -145,7 +145,7 @@ def test_a_time_limit(mnist: Prepared) -> None:
 def test_a_full_disk_is_a_word_and_no_result(mnist: Prepared) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); import signal; "
     script = limit + "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); import sys; "
-    script += "from openqnn.cli.legacy import run_tool; sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
+    script += "from openqnn.cli.registry import run_tool; sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
     argv = (
         "--dlc_path",
         mnist.dlc,
@@ -174,7 +174,7 @@ def running(case: Prepared) -> subprocess.Popen[str]:
     argv = ["--dlc_path", case.dlc, "--backend", "cpu", "--input_list", case.list, "--duration", "3600",
             "--output_dir", case.folder / "out"]  # fmt: skip
     script = (
-        f"import sys; {AS_IN_A_TERMINAL}; from openqnn.cli.legacy import run_tool;"
+        f"import sys; {AS_IN_A_TERMINAL}; from openqnn.cli.registry import run_tool;"
         "sys.exit(run_tool('qnn-net-run', sys.argv[1:]))"
     )
     child = subprocess.Popen(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.cli.commands import COMMANDS
 from openqnn.cli.main import parser
+from openqnn.cli.registry import command_names
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput, ConvertOutput, InspectOutput, RunIo
 from openqnn.options.source import SourceOptions
@@ -80,7 +80,7 @@ def words_of(text: str) -> str:
     return re.sub(r"(?<!\S)(-\S+) [^\s,]+, (?=-)", r"\1, ", " ".join(text.split()))
 
 
-@pytest.mark.parametrize("command", ["", *(c.name for c in COMMANDS)])
+@pytest.mark.parametrize("command", ["", *command_names()])
 def test_help_is_as_recorded(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`help/` is the record; delete a file and run the test to write it anew, then read the change."""
     monkeypatch.setenv("COLUMNS", "100")

@@ -26,6 +26,7 @@ class Waits:
             print("ready", flush=True)
             time.sleep(600)
 sys.meta_path.insert(0, Waits())
+sys.argv[0] = {script!r}
 from {module} import {function}
 sys.exit({function}())
 """
@@ -34,7 +35,7 @@ sys.exit({function}())
 def interrupted(script: str, waits: str, *words: str) -> tuple[int, str]:
     """The exit code and what is said, of a command that is interrupted when it imports a module."""
     module, _, function = SCRIPTS[script].partition(":")
-    program = COMMAND.format(waits=waits, module=module, function=function)
+    program = COMMAND.format(script=script, waits=waits, module=module, function=function)
     child = subprocess.Popen(
         [sys.executable, "-c", program, *words],
         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

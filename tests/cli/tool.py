@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import openqnn as package
-from openqnn.cli.legacy import run_tool
 from openqnn.cli.main import main
+from openqnn.cli.registry import run_tool
 
 
 @dataclass(frozen=True)

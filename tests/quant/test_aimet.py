@@ -293,7 +293,7 @@ def test_aimet_is_the_quantizer(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text(f"{tmp_path / '0.raw'}\n", encoding="utf-8")
     (tmp_path / "sdk" / "lib").mkdir(parents=True)
     (tmp_path / "sdk" / "lib" / "x86_64-linux-clang").symlink_to(find_library("ir").parent)
-    program = "from openqnn.cli.start import qairt_quantizer; raise SystemExit(qairt_quantizer())"
+    program = "from openqnn.cli.registry import run_tool; raise SystemExit(run_tool('qairt-quantizer'))"
     options = ["--input_dlc", "m.dlc", "--input_list", "list.txt", "--use_aimet_quantizer", "--debug"]
     root = str(Path(openqnn.__file__).parents[1])
     env = {**os.environ, "PYTHONPATH": root, "QNN_SDK_ROOT": str(tmp_path / "sdk")}

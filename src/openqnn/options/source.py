@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,12 @@ def custom_ops() -> Any:
     )  # fmt: skip
 
 
+def shape_settings(
+    input_shapes: Iterable[tuple[str, tuple[int, ...]]], dims: Iterable[tuple[str, int]], batch: int | None
+) -> dict[str, Any]:
+    return {"input_shapes": dict(input_shapes), "dims": dict(dims), "batch": batch}
+
+
 @dataclass(frozen=True)
 class SourceOptions:
     """The source model."""
@@ -60,3 +67,7 @@ class SourceOptions:
         None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
     )
     custom_ops: tuple[str, ...] = custom_ops()
+
+    def settings(self) -> dict[str, Any]:
+        """The keyword arguments of `convert` and `open_graph` that the options stand for."""
+        return shape_settings(self.input_shapes, self.dims, self.batch)

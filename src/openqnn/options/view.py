@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from openqnn.options.field import option
-from openqnn.options.source import named_shape, named_size, positive
+from openqnn.options.source import named_shape, named_size, positive, shape_settings
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class ViewOptions:
     batch: int | None = option(
         None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
     )
+
+    def settings(self) -> dict[str, Any]:
+        """The keyword arguments of `convert` and `open_graph` that the options stand for."""
+        return shape_settings(self.input_shapes, self.dims, self.batch)
 
 
 @dataclass(frozen=True)

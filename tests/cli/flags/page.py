@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from openqnn.cli.legacy import HOMES, tool_named
-from openqnn.cli.tool import Tool
+from openqnn.cli.command import Tool
+from openqnn.cli.registry import tool_named, tool_names
 from openqnn.options.field import Option, options_of
 
-TOOLS = [tool_named(name) for name in HOMES]
+TOOLS = [tool_named(name) for name in tool_names()]
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parents[2] / "docs" / "flags.md"
 HEAD = """\

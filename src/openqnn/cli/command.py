@@ -1,8 +1,9 @@
-"""Tools under the names that QNN users know: a list of option groups and a command."""
+"""What a command is: its name, its option groups and what it runs; and the parser of a tool."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +15,21 @@ HELP_WIDTH = 100
 
 
 @dataclass(frozen=True)
+class Command:
+    """A subcommand of `openqnn`."""
+
+    name: str
+    doc: str
+    groups: tuple[type[Any], ...]
+    run: Callable[[Namespace], int]
+
+
+@dataclass(frozen=True)
 class Tool:
-    """A command line of its own. `run` gets the parsed arguments and the line that results record."""
+    """A command line of its own, under a name that QNN users know.
+
+    `run` gets the parsed arguments and the line that results record.
+    """
 
     name: str
     doc: str
@@ -36,6 +50,10 @@ class _Help(argparse.HelpFormatter):
             return super()._format_action_invocation(action)
         value = self._format_args(action, action.dest.upper())
         return f"{', '.join(action.option_strings)} {value}"
+
+
+def print_json(record: object) -> None:
+    print(json.dumps(record, indent=2))
 
 
 def tool_parser(tool: Tool) -> argparse.ArgumentParser:

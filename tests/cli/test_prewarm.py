@@ -14,7 +14,7 @@ from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
 
-START = "import sys; from openqnn.cli import start; sys.exit(getattr(start, sys.argv.pop(1))())"
+START = "import sys; from openqnn.cli import start; sys.argv = sys.argv[1:]; sys.exit(start.tool())"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_context_binaries_are_the_same_to_the_byte(
     mnist: Prepared, tmp_path: Path, soc: tuple[str, ...]
 ) -> None:
     flags = ("--dlc_path", mnist.dlc, "--backend", "htp", "--output_dir", tmp_path, *soc)
-    done = started("qnn_context_binary_generator", *flags, "--binary_file", "ahead")
+    done = started("qnn-context-binary-generator", *flags, "--binary_file", "ahead")
     assert done.returncode == 0, done.stderr
     assert_done(tool("qnn-context-binary-generator", *flags, "--binary_file", "plain"))
     assert (tmp_path / "ahead.bin").read_bytes() == (tmp_path / "plain.bin").read_bytes()
@@ -41,14 +41,14 @@ def test_context_binaries_are_the_same_to_the_byte(
 
 def test_no_warnings_where_errors_are_asked_for(mnist: Prepared, tmp_path: Path) -> None:
     flags = ("--dlc_path", mnist.dlc, "--backend", "htp", "--output_dir", tmp_path, "--binary_file", "c")
-    done = started("qnn_context_binary_generator", *flags, "--log_level", "error")
+    done = started("qnn-context-binary-generator", *flags, "--log_level", "error")
     assert done.returncode == 0 and "<W>" not in done.stderr
-    assert "<W>" in started("qnn_context_binary_generator", *flags, "--log_level", "warn").stderr
+    assert "<W>" in started("qnn-context-binary-generator", *flags, "--log_level", "warn").stderr
 
 
 def test_results_are_the_same(mnist: Prepared) -> None:
     flags = ("--dlc_path", mnist.dlc, "--backend=libQnnHtp.so", "--input_list", mnist.list)
-    done = started("qnn_net_run", *flags, "--output_dir", mnist.folder / "ahead")
+    done = started("qnn-net-run", *flags, "--output_dir", mnist.folder / "ahead")
     assert done.returncode == 0, done.stderr
     assert_done(mnist.run("--dlc_path", mnist.dlc, to="plain", backend="htp"))
     assert mnist.results("ahead") == mnist.results("plain")
@@ -64,7 +64,7 @@ def test_results_are_the_same(mnist: Prepared) -> None:
     ],
 )
 def test_mistakes_are_told_as_ever(flags: tuple[str, ...], code: int, words: str, tmp_path: Path) -> None:
-    done = started("qnn_context_binary_generator", *flags, "--output_dir", tmp_path)
+    done = started("qnn-context-binary-generator", *flags, "--output_dir", tmp_path)
     assert (done.returncode, words in done.stderr) == (code, True), done.stderr
 
 
@@ -108,7 +108,7 @@ def test_a_library_that_does_not_open_is_named(tmp_path: Path, mnist: Prepared) 
     fake = tmp_path / "libQnnHtp.so"
     fake.write_bytes(b"no library")
     done = started(
-        "qnn_context_binary_generator", "--backend", fake, "--dlc_path", mnist.dlc, "--output_dir", tmp_path
+        "qnn-context-binary-generator", "--backend", fake, "--dlc_path", mnist.dlc, "--output_dir", tmp_path
     )
     assert done.returncode == 1
     assert f"{fake} cannot be loaded" in done.stderr
@@ -150,7 +150,7 @@ def test_damaged_files_are_told_as_without(kept: int, mnist: Prepared, tmp_path:
     file = tmp_path / "cut.dlc"
     file.write_bytes(mnist.dlc.read_bytes()[:kept])
     flags = ("--dlc_path", file, "--backend", "htp", "--output_dir", tmp_path / "out", "--binary_file", "x")
-    done = started("qnn_context_binary_generator", *flags)
+    done = started("qnn-context-binary-generator", *flags)
     plain = tool("qnn-context-binary-generator", *flags)
     assert (done.returncode, done.stderr) == (plain.code, plain.err)
     assert not list(tmp_path.rglob("x.bin"))

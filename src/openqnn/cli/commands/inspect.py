@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.command import Command, print_json
 from openqnn.errors import UsageError
+from openqnn.options.field import read_options
 from openqnn.options.output import InspectOutput
+from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
@@ -17,7 +20,12 @@ if TYPE_CHECKING:
 CONTEXT = ".bin"
 
 
-def inspect(path: str, settings: Mapping[str, Any], output: InspectOutput) -> int:
+def run_inspect(arguments: Namespace) -> int:
+    source, output = read_options(arguments, SourceOptions), read_options(arguments, InspectOutput)
+    return _inspect(source.model, source.settings(), output)
+
+
+def _inspect(path: str, settings: Mapping[str, Any], output: InspectOutput) -> int:
     if Path(path).suffix == CONTEXT:
         return _inspect_context(path, output)
     from openqnn.analysis.summary import summarise
@@ -30,7 +38,7 @@ def inspect(path: str, settings: Mapping[str, Any], output: InspectOutput) -> in
     summaries = [summarise(graph) for graph in graphs]
     if output.json:
         rows = [dataclasses.asdict(summary) for summary in summaries]
-        print(json.dumps(rows[0] if len(rows) == 1 else {"graphs": rows}, indent=2))
+        print_json(rows[0] if len(rows) == 1 else {"graphs": rows})
         return 0
     for index, summary in enumerate(summaries):
         if index:
@@ -58,7 +66,15 @@ def _inspect_context(path: str, output: InspectOutput) -> int:
         raise UsageError("--text: a context binary holds compiled code, which has no text form")
     summary = summarise_context(read_context(path))
     if output.json:
-        print(json.dumps(dataclasses.asdict(summary), indent=2))
+        print_json(dataclasses.asdict(summary))
     else:
         print_context(summary)
     return 0
+
+
+COMMAND = Command(
+    "inspect",
+    "Summarise a model: ops, parameters, MACs, memory.",
+    (SourceOptions, InspectOutput),
+    run_inspect,
+)

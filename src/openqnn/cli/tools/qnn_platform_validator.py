@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from openqnn.cli.tool import Tool
-from openqnn.cli.vendor_tools import required, say
+from openqnn.cli.command import Tool
+from openqnn.cli.shared.vendor_setup import required, say
 from openqnn.errors import OpenQnnError, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.options.field import read_options
@@ -106,12 +106,10 @@ def _try(path: Path, backend: str, dsp_type: str) -> str:
     return "" if np.allclose(result, np.maximum(x, 0), rtol=1e-2) else f"it computed {result.tolist()}"
 
 
-TOOLS = (
-    Tool(
-        "qnn-platform-validator",
-        "Tell what of QNN works on this machine, on the console and in a CSV file.",
-        "--backend NAME [options]",
-        (ValidatorOptions,),
-        lambda arguments, _: run_validator(arguments),
-    ),
-)  # fmt: skip
+TOOL = Tool(
+    "qnn-platform-validator",
+    "Tell what of QNN works on this machine, on the console and in a CSV file.",
+    "--backend NAME [options]",
+    (ValidatorOptions,),
+    lambda arguments, _: run_validator(arguments),
+)

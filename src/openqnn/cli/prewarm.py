@@ -21,14 +21,14 @@ from openqnn.worker.serve import Reporter
 BACKEND, DLC = "--backend", "--dlc_path"
 
 
-def run_ahead(name: str) -> int:
-    """A tool of `openqnn.cli.legacy` on the options that the process was given."""
+def run_prewarmed(name: str) -> int:
+    """A tool of `openqnn.cli.registry` on the options that the process was given."""
     library = _library(sys.argv[1:])
     if is_htp(library):
         files = [path for path in _value(DLC, sys.argv[1:]).split(",") if path]
         weights = sum(os.path.getsize(path) for path in files if os.path.isfile(path))
         get_ready(library, partial(_read, files, library), weights)
-    from openqnn.cli.legacy import run_tool
+    from openqnn.cli.registry import run_tool
 
     return run_tool(name)
 

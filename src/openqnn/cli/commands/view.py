@@ -1,4 +1,4 @@
-"""openqnn view and qnn-netron: models in the browser."""
+"""openqnn view: models in the browser, or as one HTML file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.tool import Tool
-from openqnn.errors import InputError, OutputError
+from openqnn.cli.command import Command
+from openqnn.cli.shared.serve_pages import serve_pages
+from openqnn.errors import OutputError
 from openqnn.options.field import read_options
-from openqnn.options.view import NetronOptions, ViewOptions
+from openqnn.options.view import ViewOptions
 
 if TYPE_CHECKING:
-    from openqnn.viewer.server import Pages
     from openqnn.viewer.view import View
 
 PAGE_MARK = "<title>OpenQNN viewer</title>"
@@ -23,16 +23,16 @@ def run_view(arguments: Namespace) -> int:
     from openqnn.viewer.page import html_page
 
     options = read_options(arguments, ViewOptions)
-    settings: dict[str, Any] = {
-        "input_shapes": dict(options.input_shapes), "dims": dict(options.dims), "batch": options.batch
-    }  # fmt: skip
+    settings = options.settings()
     if options.html:
         _check_page(Path(options.html))
     overlays = [read_overlay(path) for path in options.overlays]
     views = [view for model in options.models for view in _views(model, settings, options.converted)]
     page = html_page(views, overlays)
     if not options.html:
-        return _serve(lambda path, _: page if path == "/" else None, options.port, not options.no_browser)
+        return serve_pages(
+            lambda path, _: page if path == "/" else None, options.port, not options.no_browser
+        )
     from openqnn.formats.atomic import replacing
 
     with replacing(options.html) as file:
@@ -64,44 +64,9 @@ def _views(model: str, settings: dict[str, Any], converted: bool) -> list[View]:
     return views
 
 
-def run_netron(arguments: Namespace, _: str) -> int:
-    from openqnn.viewer.folder_pages import FolderPages
-
-    options = read_options(arguments, NetronOptions)
-    folder = Path(options.work_dir or ".")
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder", hint="-w names the folder in which models are")
-    return _serve(FolderPages(folder.resolve()), options.port, not options.no_browser)
-
-
-def _serve(pages: Pages, port: int, browser: bool) -> int:
-    """Serve until Ctrl-C, which is how it is meant to end."""
-    import webbrowser
-
-    from openqnn.viewer.server import ViewServer
-
-    try:
-        server = ViewServer(pages, port)
-    except OSError as error:
-        raise OutputError(
-            f"port {port} cannot be opened: {error.strerror}", hint="leave --port out"
-        ) from error
-    print(f"{server.address}\nCtrl-C ends it.", flush=True)
-    if browser:
-        webbrowser.open(server.address)
-    try:
-        server.serve()
-    except KeyboardInterrupt:
-        return 0
-    return 0
-
-
-TOOLS = (
-    Tool(
-        "qnn-netron",
-        "Look at the models of a folder in the browser, alone or side by side with what differs.",
-        "[-w DIR]",
-        (NetronOptions,),
-        run_netron,
-    ),
+COMMAND = Command(
+    "view",
+    "Show models in the browser: graph, tensors, overlays, and what differs between several.",
+    (ViewOptions,),
+    run_view,
 )

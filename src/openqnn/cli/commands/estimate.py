@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.command import Command, print_json
 from openqnn.options.estimate import EstimateOptions
 from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
@@ -24,15 +24,14 @@ def run_estimate(arguments: Namespace) -> int:
 
     source = read_options(arguments, SourceOptions)
     options = read_options(arguments, EstimateOptions)
-    settings = {"input_shapes": dict(source.input_shapes), "dims": dict(source.dims), "batch": source.batch}
-    graph, note = _in_fixed_point(open_graph(source.model, **settings), options.act_bw)
+    graph, note = _in_fixed_point(open_graph(source.model, **source.settings()), options.act_bw)
     found = estimate_graph(graph)
     layers = [] if options.whole else node_costs(graph)
     if options.json:
         chips = {fit.chip: round(fit.milliseconds(found.cycles), 4) for fit in CHIPS}
         record: dict[str, Any] = {"note": note, **dataclasses.asdict(found), "milliseconds": chips}
         record["layers"] = [dataclasses.asdict(cost) for cost in layers[: options.layers]]
-        print(json.dumps(record, indent=2))
+        print_json(record)
         return 0
     if note:
         print(f"note: {note}", file=sys.stderr)
@@ -85,3 +84,11 @@ def _print_layers(layers: Sequence[NodeCost], most: int) -> None:
         share = f"{cost.cycles / total:.1%}"
         rows.add_row(escape(cost.name), cost.op, f"{cost.cycles:,}", share, escape(cost.source))
     console().print(rows)
+
+
+COMMAND = Command(
+    "estimate",
+    "Tell how fast a model will be on HTP, with no device: the vendor's cost model, and its error.",
+    (SourceOptions, EstimateOptions),
+    run_estimate,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.command import Command, print_json
 from openqnn.errors import InputError, OutputError, UsageError
 from openqnn.formats.encodings import (
     VERSIONS,
@@ -56,9 +56,7 @@ class Row:
 def run_encodings(arguments: Namespace) -> int:
     source, options = read_options(arguments, SourceOptions), read_options(arguments, EncodingsOptions)
     _check(options)
-    settings: dict[str, Any] = {
-        "input_shapes": dict(source.input_shapes), "dims": dict(source.dims), "batch": source.batch
-    }  # fmt: skip
+    settings = source.settings()
     if looks_like_encodings(source.model):
         return _file(source.model, settings, options)
     from openqnn.api.files import open_graph
@@ -175,7 +173,7 @@ def _row_of_entry(entry: TensorEncoding) -> Row:
 
 def _list(rows: Sequence[Row], options: EncodingsOptions) -> int:
     if options.json:
-        print(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+        print_json([dataclasses.asdict(row) for row in rows])
         return 0
     from rich.markup import escape
 
@@ -217,7 +215,7 @@ def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
     code = 1 if any(f.status in bad for f in found.findings) else 0
     if options.json:
         findings = [dataclasses.asdict(f) for f in found.findings]
-        print(json.dumps({"ok": not code, "used": len(found.given), "findings": findings}, indent=2))
+        print_json({"ok": not code, "used": len(found.given), "findings": findings})
         return code
     _print_findings(found.findings, len(found.given))
     return code
@@ -246,3 +244,11 @@ def _print_findings(findings: Sequence[Finding], used: int) -> None:
         out.print(rows)
         out.print()
     out.print(", ".join([f"{used} used", *(f"{counts[s]} {s.value}" for s in Status)]) + ".")
+
+
+COMMAND = Command(
+    "encodings",
+    "List the encodings of a model, hold an encodings file against it, or write one in any version.",
+    (SourceOptions, EncodingsOptions),
+    run_encodings,
+)

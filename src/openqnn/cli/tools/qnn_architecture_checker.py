@@ -1,4 +1,4 @@
-"""qnn-architecture-checker and `openqnn lint`: what keeps a network from being fast on HTP."""
+"""qnn-architecture-checker: what keeps a network from being fast on HTP, and the changes that help."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.tool import Tool
+from openqnn.cli.command import Tool
 from openqnn.errors import UsageError
-from openqnn.options.architecture import ArchitectureOptions, LintOptions
+from openqnn.options.architecture import ArchitectureOptions
 from openqnn.options.field import read_options
-from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
     from openqnn.analysis.architecture_rules import Finding
@@ -153,44 +152,10 @@ def _parameters(net: Net, node: NetNode) -> str:
     return json.dumps(found)
 
 
-def run_lint(arguments: Namespace) -> int:
-    """0 without findings, 1 with some."""
-    from openqnn.analysis.architecture_rules import inspect_architecture
-    from openqnn.analysis.sources import read_net
-
-    source = read_options(arguments, SourceOptions)
-    options = read_options(arguments, LintOptions)
-    settings = {"input_shapes": dict(source.input_shapes), "dims": dict(source.dims), "batch": source.batch}
-    findings = inspect_architecture(read_net(source.model, options.graph, settings))
-    if options.json:
-        records = [
-            {"rule": f.rule, "node": f.node.name if f.node else None, "issue": f.issue, "advice": f.advice}
-            for f in findings
-        ]
-        print(json.dumps({"findings": records}, indent=2))
-    else:
-        _print(findings)
-    return 1 if findings else 0
-
-
-def _print(findings: Sequence[Finding]) -> None:
-    """Findings by rule: the nodes of one share reason and advice."""
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    for rule, found in by_rule.items():
-        nodes = [f"{f.node.op} '{f.node.name}'" if f.node else "the graph" for f in found]
-        more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-        print(f"{rule}: {found[0].issue}\n  at {', '.join(nodes[:3])}{more}\n  {found[0].advice}")
-    print(f"{len(findings)} findings by {len(by_rule)} rules." if findings else "No rule applies.")
-
-
-TOOLS = (
-    Tool(
-        "qnn-architecture-checker",
-        "Tell what in a model keeps it from being fast on HTP, and change what can be changed.",
-        "-i MODEL_net.json [-b MODEL.bin] [-o DIR] [-m [WHAT]]",
-        (ArchitectureOptions,),
-        run_architecture_checker,
-    ),
+TOOL = Tool(
+    "qnn-architecture-checker",
+    "Tell what in a model keeps it from being fast on HTP, and change what can be changed.",
+    "-i MODEL_net.json [-b MODEL.bin] [-o DIR] [-m [WHAT]]",
+    (ArchitectureOptions,),
+    run_architecture_checker,
 )

@@ -189,9 +189,9 @@ def profiling(level: str, option: str, library: str) -> Profiling:
 
 def print_version(tool: str) -> int:
     """The version of the tool, and the build of every library that is there."""
-    from openqnn.cli.commands import version
+    from openqnn import __version__
 
-    print(f"{tool} (openqnn {version()})")
+    print(f"{tool} (openqnn {__version__})")
     for name in ("libQnnHtp.so", "libQnnCpu.so", "libQnnSystem.so"):
         try:
             found = probe_library(find_library(name))

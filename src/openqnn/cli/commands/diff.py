@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from openqnn.cli.command import Command, print_json
 from openqnn.options.diagnose import DiffOptions
 from openqnn.options.field import read_options
 
@@ -20,16 +20,13 @@ def run_diff(arguments: Namespace) -> int:
     from openqnn.analysis.sources import read_net
 
     options = read_options(arguments, DiffOptions)
-    settings: dict[str, Any] = {
-        "input_shapes": dict(options.input_shapes), "dims": dict(options.dims), "batch": options.batch
-    }  # fmt: skip
-    first, second = (read_net(path, options.graph, settings) for path in (options.first, options.second))
+    first, second = (
+        read_net(path, options.graph, options.settings()) for path in (options.first, options.second)
+    )
     found = diff_nets(first, second, options.tolerance)
     if options.json:
         differences = [dataclasses.asdict(each) for each in found.differences]
-        print(
-            json.dumps({"equal": found.equal, "differences": differences, "renamed": found.renamed}, indent=2)
-        )
+        print_json({"equal": found.equal, "differences": differences, "renamed": found.renamed})
     else:
         _print(found)
     return 0 if found.equal else 1
@@ -49,3 +46,11 @@ def _print(found: Diff) -> None:
         out.print()
     same = f"{found.matched} nodes matched, {len(found.renamed)} of them under another name"
     out.print(f"{'equal' if found.equal else f'{len(found.differences)} differences'}: {same}.")
+
+
+COMMAND = Command(
+    "diff",
+    "Tell what differs between two graphs: nodes, parameters, constants, inputs and outputs.",
+    (DiffOptions,),
+    run_diff,
+)

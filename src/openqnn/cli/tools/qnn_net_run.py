@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from openqnn.cli.tool import Tool
-from openqnn.cli.vendor_tools import (
+from openqnn.cli.command import Tool
+from openqnn.cli.shared.vendor_setup import (
     check_prefix,
     opened_binary,
     print_version,
@@ -160,13 +160,11 @@ def _tell(runs: list[GraphRun], folder: str) -> None:
         )
 
 
-TOOLS = (
-    Tool(
-        "qnn-net-run",
-        "Run a model on a backend, with inputs and results in files.",
-        "(--model FILES | --dlc_path FILES | --retrieve_context FILE) --backend LIBRARY --input_list FILES "
-        "[options]",
-        (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, Tooling),
-        lambda arguments, _: run_net_run(arguments),
-    ),
-)  # fmt: skip
+TOOL = Tool(
+    "qnn-net-run",
+    "Run a model on a backend, with inputs and results in files.",
+    "(--model FILES | --dlc_path FILES | --retrieve_context FILE) --backend LIBRARY --input_list FILES "
+    "[options]",
+    (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, Tooling),
+    lambda arguments, _: run_net_run(arguments),
+)

@@ -1,0 +1,122 @@
+"""openqnn check: what of a model is supported, by us and by a library, and why the rest is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openqnn.cli.command import Command, print_json
+from openqnn.errors import UsageError
+from openqnn.options.diagnose import BackendCheck
+from openqnn.options.field import read_options
+from openqnn.options.output import CheckOutput
+from openqnn.options.source import SourceOptions
+
+if TYPE_CHECKING:
+    from openqnn.analysis.validation import Validation
+    from openqnn.api.convert import Report
+    from openqnn.ir import Graph
+
+
+def run_check(arguments: Namespace) -> int:
+    from openqnn.api.convert import check, convert
+    from openqnn.cli.report import print_explanation
+    from openqnn.passes import Explain
+
+    source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
+    wanted = read_options(arguments, BackendCheck)
+    if wanted.backend or wanted.matrix or wanted.soc:
+        return _check_on_backend(source, output, wanted)
+    report = check(source.model, **source.settings())
+    _tell(report, output)
+    if output.explain and report.ok:
+        explain = Explain()
+        convert(source.model, **source.settings(), explain=explain)
+        print_explanation(explain, file=sys.stderr if output.json else sys.stdout)
+    return 0 if report.ok else 1
+
+
+def _tell(report: Report, output: CheckOutput) -> None:
+    from openqnn.cli.report import print_check
+
+    if output.json:
+        problems = [dataclasses.asdict(p) for p in report.problems]
+        print_json({"ok": report.ok, "supported": dict(report.supported), "problems": problems})
+    else:
+        print_check(report)
+
+
+def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: BackendCheck) -> int:
+    """The conversion check, and where it passes, what the library says about every node."""
+    from openqnn.analysis.validation import validate_graph, validation_matrix
+    from openqnn.cli import report_diagnosis as show
+
+    if (wanted.soc or wanted.backend) and wanted.matrix:
+        flag = "--soc" if wanted.soc else "--backend"
+        raise UsageError(
+            f"{flag} and --matrix exclude each other",
+            hint="the matrix asks the CPU library and every architecture of HTP",
+        )
+    if not wanted.backend and not wanted.matrix:
+        raise UsageError("--soc needs --backend", hint="--backend htp")
+    graph = _checked_graph(source, output)
+    if graph is None:
+        return 1
+    if wanted.matrix:
+        matrix = validation_matrix(graph)
+        if output.json:
+            columns = {name: _validation(each) for name, each in matrix.columns.items()}
+            print_json({"ok": matrix.ok, "columns": columns, "missing": dict(matrix.missing)})
+        else:
+            show.print_matrix(matrix)
+        return 0 if matrix.ok else 1
+    found = validate_graph(graph, wanted.backend, wanted.soc or None)
+    if output.json:
+        print_json(_validation(found))
+    else:
+        show.print_validation(found)
+    return 0 if found.ok else 1
+
+
+def _checked_graph(source: SourceOptions, output: CheckOutput) -> Graph | None:
+    """The graph; None when the source model cannot be converted, which is then reported."""
+    from openqnn.api.convert import check
+    from openqnn.api.files import VENDOR_FILES, open_graph
+    from openqnn.cli.report import print_explanation
+    from openqnn.formats.oqnn import is_container
+    from openqnn.passes import Explain
+
+    explain = Explain() if output.explain else None
+    if is_container(source.model) or Path(source.model).suffix in VENDOR_FILES:
+        return open_graph(source.model, **source.settings())
+    report = check(source.model, **source.settings())
+    if not report.ok:
+        _tell(report, output)
+        return None
+    graph = open_graph(source.model, **source.settings(), explain=explain)
+    if explain is not None:
+        print_explanation(explain, file=sys.stderr if output.json else sys.stdout)
+    return graph
+
+
+def _validation(found: Validation) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "library": found.library,
+        "target": found.target,
+        "nodes": found.nodes,
+        "ops": dict(found.counts),
+        "refused": [dataclasses.asdict(each) for each in found.refused],
+        "warning": found.warning,
+    }
+
+
+COMMAND = Command(
+    "check",
+    "Tell what of a model is supported, and why the rest is not.",
+    (SourceOptions, BackendCheck, CheckOutput),
+    run_check,
+)

@@ -1,0 +1,71 @@
+"""openqnn compile: a model for a SoC, as a context binary or an EPContext model."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openqnn.cli.command import Command
+from openqnn.errors import UsageError
+from openqnn.options.context_tools import CompileOptions
+from openqnn.options.field import read_options
+from openqnn.options.source import SourceOptions
+
+if TYPE_CHECKING:
+    from openqnn.vendor.source import Source
+
+
+def run_compile(arguments: Namespace) -> int:
+    from openqnn.cli.shared.binaries import check_binary, default_binary, print_compiled
+    from openqnn.cli.shared.vendor_setup import remark, setup
+    from openqnn.vendor.compiled_context import check_binary_name
+    from openqnn.vendor.remote import compile_source
+
+    given, options = read_options(arguments, SourceOptions), read_options(arguments, CompileOptions)
+    target = Path(options.output or default_binary(given.model))
+    check_binary_name(target)
+    if options.external and target.suffix != ".onnx":
+        raise UsageError("--external goes with an EPContext model", hint=f"-o {target.with_suffix('.onnx')}")
+    check_binary(target, given.model)
+    made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
+    found = _compiled_source(given)
+    binary = target if target.suffix != ".onnx" else target.with_name(f".{target.stem}.bin")
+    try:
+        compiled = compile_source(found, made.target, file=str(binary), note=remark)
+        if target.suffix == ".onnx":
+            _wrap(binary, target, embed=not options.external)
+    finally:
+        if binary != target:
+            binary.unlink(missing_ok=True)
+    print_compiled(compiled, target)
+    return 0
+
+
+def _compiled_source(given: SourceOptions) -> Source:
+    from openqnn.api.files import check_static, open_graph
+    from openqnn.cli.shared.vendor_setup import GRAPH_FILES, source
+    from openqnn.qnn.model_library import PREFIX
+    from openqnn.vendor.source import Source
+
+    settings = given.settings()
+    if Path(given.model).suffix not in GRAPH_FILES:
+        return Source((open_graph(given.model, **settings),))
+    check_static(given.model, settings)
+    return source([given.model], [], PREFIX)
+
+
+def _wrap(binary: Path, target: Path, *, embed: bool) -> None:
+    from openqnn.emit.epcontext import write_epcontext
+    from openqnn.vendor.model import read_binary
+    from openqnn.vendor.remote import describe_context
+
+    write_epcontext(target, read_binary(binary), describe_context(binary), embed=embed)
+
+
+COMMAND = Command(
+    "compile",
+    "Compile a model for a SoC into a context binary.",
+    (SourceOptions, CompileOptions),
+    run_compile,
+)

@@ -1,0 +1,39 @@
+"""openqnn convert: a model of any framework to a QNN graph."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from openqnn.cli.command import Command
+from openqnn.cli.shared.graph_files import check_graph_file, write_graph_file
+from openqnn.options.field import read_options
+from openqnn.options.output import ConvertOutput
+from openqnn.options.source import SourceOptions
+
+
+def run_convert(arguments: Namespace) -> int:
+    from openqnn.api.convert import convert
+    from openqnn.cli.progress import Stages
+    from openqnn.passes import Explain
+
+    source, output = read_options(arguments, SourceOptions), read_options(arguments, ConvertOutput)
+    target = Path(output.output or Path(source.model).with_suffix(".oqnn").name)
+    check_graph_file(target, Path(source.model), output.overwrite)
+    explain = Explain() if output.explain else None
+    with Stages(quiet=output.quiet) as stages:
+        graph = convert(source.model, **source.settings(), explain=explain, progress=stages.update)
+        stages.update("write", 0, 1)
+        write_graph_file(graph, target)
+    if explain is not None:
+        from openqnn.cli.report import print_explanation
+
+        print_explanation(explain)
+    if not output.quiet:
+        print(f"{target}: {len(graph.nodes)} nodes, {target.stat().st_size:,} bytes")
+    return 0
+
+
+COMMAND = Command(
+    "convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert
+)

@@ -1,0 +1,158 @@
+"""openqnn quantize: a graph in fixed point, and what that costs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from argparse import Namespace
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openqnn.cli.command import Command
+from openqnn.cli.shared.graph_files import check_graph_file, write_graph_file
+from openqnn.cli.shared.quantizing import (
+    Asked,
+    check_encodings,
+    quantized,
+    read_asked,
+    warn,
+    write_encodings,
+)
+from openqnn.errors import OpenQnnWarning, OutputError, UsageError
+from openqnn.formats.atomic import check_place, replacing
+from openqnn.options.field import read_options
+from openqnn.options.quantizer import (
+    QuantizeOutput,
+    QuantizerChoices,
+    QuantizerData,
+    QuantizerEncodings,
+    QuantizeTarget,
+)
+from openqnn.options.source import SourceOptions
+from openqnn.quant.recipe import Recipe
+
+if TYPE_CHECKING:
+    from openqnn.api.quantize import Outcome
+    from openqnn.ir import Graph
+    from openqnn.quant.algorithms.mixed_precision import Mixed
+
+COMPARED = 8  # samples that a report is made from
+
+
+def run_quantize(arguments: Namespace) -> int:
+    """Quantizes, writes, and tells what it cost."""
+    from openqnn.api.files import open_graph
+    from openqnn.api.quantize import DEFAULT_ALGORITHMS
+
+    output, asked = read_options(arguments, QuantizeOutput), read_asked(arguments, with_data=True)
+    given = read_options(arguments, SourceOptions)
+    source = Path(given.model)
+    asked = _with_data(asked, output)
+    target = Path(output.output or f"{source.stem}.quantized.oqnn")
+    check_graph_file(target, source, output.overwrite)
+    _check_beside(asked, output, target, source)
+    goal = read_options(arguments, QuantizeTarget)
+    found: list[Outcome] = []
+    made = quantized(
+        open_graph(source, **given.settings()), asked, Recipe(), quiet=output.quiet,
+        algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append,
+    )  # fmt: skip
+    write_graph_file(made, target)
+    written = write_encodings(made, target, output.overwrite) if asked.encodings.dump_encoding_json else None
+    if not output.quiet:
+        print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
+        if written is not None:
+            print(written)
+    if asked.data.input_list and not output.no_report and (output.report or not output.quiet):
+        _compare(found[0], made, asked, output)
+    return _reached(found[0].mixed, target, output.quiet)
+
+
+def _with_data(asked: Asked, output: QuantizeOutput) -> Asked:
+    """The options with the data of --data, checked against those of the result."""
+    if output.data and asked.data.input_list:
+        raise UsageError("--data and --input_list both say what to calibrate with: give one")
+    if output.data and asked.encodings.float_fallback:
+        raise UsageError("--float_fallback calibrates nothing, so it cannot be given with --data")
+    if output.data:
+        asked = replace(asked, data=replace(asked.data, input_list=output.data))
+    if not asked.wanted:
+        raise UsageError("there is nothing to quantize with", hint="--data PATH, or --float_fallback")
+    if output.report:
+        if not asked.data.input_list:
+            raise UsageError("--report compares results on data, and --float_fallback takes none")
+        check_place(output.report)
+    return asked
+
+
+def _check_beside(asked: Asked, output: QuantizeOutput, target: Path, source: Path) -> None:
+    """Before the work is done: what is written beside the result replaces nothing of the user's unasked."""
+    from openqnn.analysis.quant_page import is_quant_page
+
+    if asked.encodings.dump_encoding_json and not output.overwrite:
+        check_encodings(target)
+    report = Path(output.report)
+    if not output.report:
+        return
+    data = asked.data.input_list
+    for other, what in ((target, "the result"), (source, "the source model"), (data, "the data")):
+        if os.path.abspath(report) == os.path.abspath(other):
+            raise OutputError(f"--report {report} is {what} itself", hint="give another file")
+    if report.exists() and not is_quant_page(report) and not output.overwrite:
+        raise OutputError(f"{report} exists and is no report", hint="--overwrite replaces it")
+
+
+def _reached(mixed: Mixed | None, target: Path, quiet: bool) -> int:
+    """Says what it took to reach a target; where that cannot be, the best that there is was written."""
+    from openqnn.cli.report_quantization import print_mixed
+
+    if mixed is None:
+        return 0
+    if not quiet:
+        print_mixed(mixed)
+    if mixed.reached:
+        return 0
+    print(
+        f"error: the target is not reached, whatever computes in floating point: {target} has the best that"
+        f" was found, {mixed.after:.4g}",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) -> None:
+    from openqnn.analysis.quant_page import quant_page
+    from openqnn.analysis.quant_report import OutputReport, quant_report
+    from openqnn.cli.report_quantization import print_quantization
+    from openqnn.quant.samples import is_whole, samples_of
+    from openqnn.runtime.compare import output_noise
+
+    every = samples_of(found.origin, asked.data.input_list, native=asked.native)
+    with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # they are said by now
+        samples = list(islice(filter(is_whole, every), COMPARED))
+    if not samples:
+        warn("no report: all samples have NaN")
+        return
+    report = quant_report(found.real, made, samples)
+    if found.real is not found.origin:  # tensors inside may be scaled, but outputs are what they always were
+        noise = output_noise(found.origin, made, samples)
+        report = replace(
+            report, outputs=tuple(OutputReport(name, n.sqnr, n.cosine) for name, n in noise.items())
+        )
+    if not output.quiet:
+        print_quantization(report)
+    if output.report:
+        with replacing(output.report) as file:
+            file.write(quant_page(report).encode())
+        print(output.report)
+
+
+COMMAND = Command(
+    "quantize",
+    "Quantize a model: a graph in fixed point, and what that costs.",
+    (SourceOptions, QuantizeOutput, QuantizeTarget, QuantizerData, QuantizerChoices, QuantizerEncodings),
+    run_quantize,
+)

@@ -1,0 +1,57 @@
+"""openqnn reduce: the smallest part of a graph on which a library still fails."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from openqnn.cli.command import Command
+from openqnn.errors import UsageError
+from openqnn.options.diagnose import ReduceOptions
+from openqnn.options.field import read_options
+from openqnn.options.source import SourceOptions
+
+
+def run_reduce(arguments: Namespace) -> int:
+    from openqnn.analysis.bug_report import write_bundle
+    from openqnn.analysis.shrink import reduce_net
+    from openqnn.analysis.validation import suited_net
+    from openqnn.api.files import open_graph
+    from openqnn.cli import report_diagnosis as show
+    from openqnn.cli.progress import Stages
+    from openqnn.qnn.library import find_library, is_htp
+    from openqnn.qnn.options import DeviceOptions
+    from openqnn.qnn.soc import find_soc
+
+    source, options = read_options(arguments, SourceOptions), read_options(arguments, ReduceOptions)
+    library = find_library(options.backend)
+    for_htp = is_htp(library)
+    if options.soc and not for_htp:
+        raise UsageError(f"--soc: a chip can be chosen for HTP only, not for {library.name}")
+    chip = find_soc(options.soc or None) if for_htp else None
+    graph = open_graph(source.model, **source.settings())
+    net = suited_net(graph, for_htp and not options.as_is)
+    with Stages() as stages:
+        reduced = reduce_net(
+            net,
+            str(library),
+            DeviceOptions(chip.model) if chip else None,
+            seconds=options.seconds,
+            trial_seconds=options.trial_seconds,
+            progress=lambda _, left, total: stages.update("reduce", total - left, total),
+        )
+    about = {"model": source.model, "library": str(library), "target": str(chip or "")}
+    bundle = write_bundle(reduced, Path(options.output), about)
+    if options.json:
+        print((Path(options.output) / "report.json").read_text(encoding="utf-8"), end="")
+    else:
+        show.print_reduced(reduced, bundle)
+    return 0
+
+
+COMMAND = Command(
+    "reduce",
+    "Cut a graph that a library fails on down to the smallest part that still fails.",
+    (SourceOptions, ReduceOptions),
+    run_reduce,
+)

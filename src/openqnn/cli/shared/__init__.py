@@ -1,0 +1,1 @@
+"""What several commands and tools have in common."""

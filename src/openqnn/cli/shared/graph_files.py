@@ -1,0 +1,43 @@
+"""Graph files that commands write: where they may go, and in which form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openqnn.errors import OutputError
+
+if TYPE_CHECKING:
+    from openqnn.ir import Graph
+
+SOURCE = ".cpp"
+
+
+def write_graph_file(graph: Graph, target: Path) -> None:
+    """The file that its name asks for: C++ source with weights beside it, or what `Graph.save` writes."""
+    if target.suffix != SOURCE:
+        graph.save(target)
+        return
+    from openqnn.emit import lower
+    from openqnn.emit.model_source import write_model_source
+    from openqnn.formats.atomic import together
+    from openqnn.passes.htp import convolve_blocks
+
+    convolve_blocks(graph)
+    with together():
+        write_model_source([lower(graph)], target)
+
+
+def check_graph_file(target: Path, source: Path, overwrite: bool) -> None:
+    """Before the work is done. Nothing of the user's is replaced unasked: only a graph file of ours."""
+    from openqnn.formats.oqnn import is_container
+    from openqnn.ir.oqnn import check_name
+
+    if target.is_dir():
+        raise OutputError(f"{target} is a directory", hint=f"-o {target / source.with_suffix('.oqnn').name}")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise OutputError(f"{target} is the source model itself", hint="give another file with -o")
+    if target.suffix != SOURCE:
+        check_name(target)
+    if target.exists() and not is_container(target) and not overwrite:
+        raise OutputError(f"{target} exists and is not an OpenQNN graph", hint="--overwrite replaces it")

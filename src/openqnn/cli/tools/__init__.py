@@ -1,0 +1,1 @@
+"""The tools under the names that QNN users know, one a file with TOOL at the end."""
