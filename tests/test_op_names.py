@@ -36,6 +36,7 @@ MAKERS = ("openqnn.ops", "openqnn.frontends.translation")
 PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 # Where the spelling of an op is what a module is about.
 ABOUT_NAMES = {
+    "guide/backend_selector.py": "the names of layers in a tutorial, not QNN's",
     "qnn/dlc_renames.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",
     "analysis/architecture_rules.py": "rules about ops, on the records below the graph",

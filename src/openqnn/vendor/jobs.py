@@ -22,7 +22,7 @@ from openqnn.qnn.marshal import Arena
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import DeviceOptions, GraphOptions
-from openqnn.qnn.profile import Level, ProfileEvent
+from openqnn.qnn.profile import Level, Profile, ProfileEvent
 from openqnn.qnn.tensor_structs import Draft
 from openqnn.vendor.extra_outputs import Wanted, tell_compiled_in, with_wanted
 from openqnn.vendor.malloc import keep_freed
@@ -258,6 +258,24 @@ def finalize_events(
     meter = Meter(Profiling(Level.BASIC))
     with VendorModel(Target(library, device), [net], meter=meter, progress=reporter.step) as model:
         return tuple(event for measured in model.meter.found for event in measured.events)
+
+
+def execute_events(
+    net: Net,
+    inputs: Mapping[str, Array],
+    library: str,
+    reporter: Reporter,
+    device: DeviceOptions | None = None,
+    runs: int = 1,
+) -> tuple[ProfileEvent, ...]:
+    """Execute a graph, and give what the library measured of each node in the last run."""
+    with VendorModel(Target(library, device), [net], progress=reporter.step) as model:
+        graph = model.graphs[net.name]
+        for _ in range(runs - 1):
+            graph.execute(inputs)
+        with Profile(model.backend, Level.DETAILED) as profile:
+            graph.execute(inputs, profile.handle)
+            return profile.events()
 
 
 def describe_context(path: str, library: str, reporter: Reporter) -> ContextInfo:
