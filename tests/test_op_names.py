@@ -29,6 +29,7 @@ SRC = ROOT / "src/openqnn"
 VOCABULARY = "ops/vocabulary.py"
 # Layers that are passes: what an op needs there stands in one module of each.
 PASSES = ("passes", "passes/htp", "quant")
+FRONTENDS = sorted(f"frontends/{path.parent.name}" for path in SRC.glob("frontends/*/__init__.py"))
 # An op of ONNX may be spelled like one of QNN. These say which it is: calls that take ONNX's names,
 ONNX_CALLS = {"translates", "make_node", "op", "ops", "as_onnx"}
 # and modules of a frontend that make no QNN nodes, for they take neither of these.
@@ -125,7 +126,9 @@ def mentions(path: Path) -> Counter[str]:
 
 
 def _layer(where: Path) -> str:
-    return "passes/htp" if where.parts[:2] == ("passes", "htp") else where.parts[0]
+    """The passes for HTP, and every frontend, are layers of their own."""
+    inner = where.parts[:2] == ("passes", "htp") or (where.parts[0] == "frontends" and len(where.parts) > 2)
+    return "/".join(where.parts[:2]) if inner else where.parts[0]
 
 
 def places() -> dict[str, dict[str, Counter[str]]]:
@@ -142,7 +145,7 @@ PLACES = places()
 
 
 def test_nobody_else_names_ops() -> None:
-    allowed = {"ops", "frontends", *PASSES}
+    allowed = {"ops", "frontends", *FRONTENDS, *PASSES}
     strays = {
         op: files
         for layer, ops in PLACES.items()
@@ -160,8 +163,9 @@ def test_an_op_is_declared_in_one_module_and_has_one_word() -> None:
         assert len(set(where) - {VOCABULARY}) == 1, f"{op}: {dict(where)}"
 
 
-def test_a_frontend_names_an_op_on_one_line() -> None:
-    assert {op: dict(w) for op, w in PLACES["frontends"].items() if w.total() > 1} == {}
+@pytest.mark.parametrize("layer", ["frontends", *FRONTENDS])
+def test_a_frontend_names_an_op_on_one_line(layer: str) -> None:
+    assert {op: dict(w) for op, w in PLACES[layer].items() if w.total() > 1} == {}
 
 
 @pytest.mark.parametrize("layer", PASSES)

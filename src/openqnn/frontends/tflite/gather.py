@@ -1,0 +1,146 @@
+"""TFLite operators that address elements by index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from openqnn.frontends.tflite.table import translates
+from openqnn.frontends.tflite.translation import TfliteTranslation as Translation
+from openqnn.ir import DType, Value
+
+
+@translates("GATHER")
+def gather(t: Translation, x: Value, indices: Value, *, axis: int = 0, batch_dims: int = 0) -> Value:
+    where = t.axis(axis, x.rank)
+    if x.data is not None and indices.data is not None and not batch_dims:
+        found = indices.data
+        if found.size and (found.min() < 0 or found.max() >= x.shape[where]):
+            t.refuse(f"an index is outside of axis {where} of {list(x.shape)}")
+        return t.constant(np.take(x.data, found, axis=where), x.name)
+    if not batch_dims:
+        return _gathered(t, x, indices, where)
+    if not 0 < batch_dims <= min(where, indices.rank):
+        t.refuse(f"batch_dims={batch_dims} does not fit axis {where}")
+    order = [*range(batch_dims), where, *(i for i in range(batch_dims, x.rank) if i != where)]
+    y = t.gather_nd(t.transpose(x, order), t.reshape(indices, (*indices.shape, 1)), batch_dims)
+    inner = indices.rank - batch_dims  # axes of indices, which belong behind those between batch and axis
+    between = where - batch_dims
+    begin = batch_dims + inner
+    back = [*range(batch_dims), *range(begin, begin + between), *range(batch_dims, begin)]
+    return t.transpose(y, [*back, *range(begin + between, y.rank)])
+
+
+def _gathered(t: Translation, x: Value, indices: Value, axis: int) -> Value:
+    """A single index leaves the axis out."""
+    if indices.rank:
+        return t.gather(x, indices, axis)
+    y = t.gather(x, t.reshape(indices, (1,)), axis)
+    return t.reshape(y, [d for i, d in enumerate(y.shape) if i != axis])
+
+
+@translates("EMBEDDING_LOOKUP")
+def embedding_lookup(t: Translation, indices: Value, table: Value) -> Value:
+    return _gathered(t, table, indices, 0)
+
+
+@translates("GATHER_ND")
+def gather_nd(t: Translation, x: Value, indices: Value) -> Value:
+    return t.gather_nd(x, indices)
+
+
+@translates("SCATTER_ND")
+def scatter_nd(t: Translation, indices: Value, updates: Value, shape: Value) -> Value:
+    """Into zeros; what meets at one place is added up."""
+    full = t.ints(shape, "the shape")
+    return t.scatter_nd(t.constant(np.zeros(full, updates.dtype.numpy)), indices, updates, "ADD")
+
+
+@translates("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(t: Translation, x: Value, update: Value, starts: Value) -> Value:
+    """Known places: what is around the update is cut off and joined again, axis by axis."""
+    begin = t.ints(starts, "the place of the update")
+    if len(begin) != x.rank or update.rank != x.rank:
+        t.refuse(f"an update {list(update.shape)} at {list(begin)} does not fit {list(x.shape)}")
+    begin = [min(max(b, 0), d - u) for b, d, u in zip(begin, x.shape, update.shape, strict=True)]
+    grids = np.meshgrid(
+        *(np.arange(b, b + u) for b, u in zip(begin, update.shape, strict=True)), indexing="ij"
+    )
+    places = np.stack(grids, axis=-1).astype(np.int32)
+    return t.scatter_nd(x, t.constant(places), update)
+
+
+@translates("ONE_HOT")
+def one_hot(t: Translation, indices: Value, depth: Value, on: Value, off: Value, *, axis: int = -1) -> Value:
+    count = t.ints(depth, "the depth")[0]
+    where = t.axis(axis, indices.rank + 1)
+    high, low = (float(t.static(v, "the value").reshape(-1)[0]) for v in (on, off))
+    return t.one_hot(indices, count, where, on.dtype, high, low)
+
+
+@translates("TOPK_V2")
+def topk_v2(t: Translation, x: Value, k: Value) -> list[Value]:
+    return t.many("TopK", x, k=t.ints(k, "k")[0], largest=True)
+
+
+def _axis(t: Translation, x: Value, axis: Value) -> int:
+    return t.axis(t.ints(axis, "the axis")[0], x.rank)
+
+
+@translates("ARG_MAX")
+def arg_max(t: Translation, x: Value, axis: Value) -> Value:
+    return t.argmax(x, _axis(t, x, axis), keep_dims=False)
+
+
+@translates("ARG_MIN")
+def arg_min(t: Translation, x: Value, axis: Value) -> Value:
+    return t.argmin(x, _axis(t, x, axis), keep_dims=False)
+
+
+@translates("CUMSUM")
+def cumsum(t: Translation, x: Value, axis: Value, *, exclusive: bool = False, reverse: bool = False) -> Value:
+    return t("CumulativeSum", x, axis=_axis(t, x, axis), exclusive=exclusive, reverse=reverse)
+
+
+@translates("SPARSE_TO_DENSE")
+def sparse_to_dense(t: Translation, indices: Value, shape: Value, values: Value, default: Value) -> Value:
+    full = t.ints(shape, "the shape")
+    number = t.static(default, "the value elsewhere").reshape(-1)[0]
+    base = t.constant(np.full(full, number, values.dtype.numpy))
+    places = t.reshape(indices, (indices.size // len(full), len(full)))
+    rows = places.shape[0]
+    if values.size == 1 and rows > 1:
+        values = t.constant(np.repeat(t.static(values, "the value").reshape(-1), rows))
+    return t.scatter_nd(base, places, t.reshape(values, (rows,)))
+
+
+# -- segments ------------------------------------------------------------------------------------------------
+
+_REDUCTIONS = {
+    "UNSORTED_SEGMENT_SUM": ("ADD", 0.0), "UNSORTED_SEGMENT_PROD": ("MUL", 1.0),
+    "UNSORTED_SEGMENT_MAX": ("MAX", -np.inf), "UNSORTED_SEGMENT_MIN": ("MIN", np.inf),
+}  # fmt: skip
+
+
+@translates(*_REDUCTIONS)
+def unsorted_segment(t: Translation, x: Value, segments: Value, count: Value) -> Value:
+    """Rows of one number are put together; a segment without rows has the number that changes nothing."""
+    total = t.ints(count, "how many segments there are")[0]
+    reduction, start = _REDUCTIONS[t.op]
+    if x.dtype is not DType.FLOAT_32 and not np.isfinite(start):
+        info = np.iinfo(x.dtype.numpy)
+        start = info.min if start < 0 else info.max
+    elif not np.isfinite(start):
+        info = np.finfo(np.float32)
+        start = float(info.min if start < 0 else info.max)
+    return _scattered(t, x, segments, total, reduction, start)
+
+
+def _scattered(t: Translation, x: Value, segments: Value, total: int, reduction: str, start: float) -> Value:
+    base = t.constant(np.full((total, *x.shape[segments.rank :]), start, x.dtype.numpy))
+    return t.scatter_nd(base, t.reshape(segments, (*segments.shape, 1)), x, reduction)
+
+
+@translates("SEGMENT_SUM")
+def segment_sum(t: Translation, x: Value, segments: Value) -> Value:
+    found = t.ints(segments, "the segments")
+    return _scattered(t, x, segments, max(found, default=-1) + 1, "ADD", 0.0)

@@ -1,0 +1,331 @@
+"""Walks the operators of a TFLite subgraph and lets the translators build the QNN graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from openqnn.errors import ModelError, UnsupportedError
+from openqnn.formats.encodings import Parameter
+from openqnn.frontends.dimensions import Dimensions, SourceInput, input_shape
+from openqnn.frontends.importer import BaseImporter
+from openqnn.frontends.registry import Translator
+from openqnn.frontends.signature import call, signature_of
+from openqnn.frontends.tflite.activations import fused_activation
+from openqnn.frontends.tflite.encodings import STORED, encoding_of, given_of, is_quantized, real_constant
+from openqnn.frontends.tflite.fold import fold_small
+from openqnn.frontends.tflite.model import CUSTOM, Operator, Subgraph, Tensor, TfliteModel
+from openqnn.frontends.tflite.positive import positive_result
+from openqnn.frontends.tflite.states import States
+from openqnn.frontends.tflite.stored_numbers import numpy_type
+from openqnn.frontends.tflite.table import CUSTOM_DOMAIN, TABLE
+from openqnn.frontends.tflite.translation import TfliteTranslation
+from openqnn.frontends.translation import Refused, narrow_type
+from openqnn.ir import Array, DType, Given, Port, Value, dtype_of
+
+FUSED: Final = "fused_activation_function"
+DEEPEST = 16  # subgraphs that call each other
+_WEIGHTS = {  # the input that is a weight, and its axes of output and input channels
+    "CONV_2D": (1, 0, 3), "DEPTHWISE_CONV_2D": (1, 3, 0), "TRANSPOSE_CONV": (1, 0, 3),
+    "FULLY_CONNECTED": (1, 0, 1), "CONV_3D": (1, 4, 3),
+}  # fmt: skip
+
+
+class Importer(BaseImporter[Operator]):
+    """Translates one subgraph of a model; `operators` are those of its own that are wanted."""
+
+    framework = "tflite"
+
+    def __init__(
+        self,
+        model: TfliteModel,
+        subgraph: Subgraph,
+        operators: Sequence[Operator],
+        outputs: Sequence[int],
+        dimensions: Dimensions,
+        name: str,
+        *,
+        keep_quant_nodes: bool,
+    ) -> None:
+        self.model, self.subgraph, self.operators = model, subgraph, operators
+        self.wanted = outputs
+        self.keep_quant_nodes = keep_quant_nodes
+        arrays, given, notes = constants_of(subgraph)
+        read = {i for o in operators for i in o.inputs} | set(outputs)
+        inputs = [
+            SourceInput(t.name, t.shape)
+            for t in (subgraph.tensors[i] for i in subgraph.inputs)
+            if t.index in read or len(operators) == len(subgraph.operators)
+        ]
+        super().__init__(name, dimensions, arrays, inputs, (t.name for t in subgraph.tensors))
+        self.given = given
+        self.notes = notes
+        self.depth = 0
+        self.t: TfliteTranslation = TfliteTranslation(self.graph)
+        self.states = States(self)
+        self.t.read_state, self.t.write_state = self.states.read, self.states.write
+        self.t.run_body, self.t.run_once = self.run_body, self.states.run_once
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        axes: dict[str, tuple[int, int]] = {}
+        for operator in self.subgraph.operators:
+            index, out, into = _WEIGHTS.get(operator.op, (-1, 0, 0))
+            if 0 <= index < len(operator.inputs) and operator.inputs[index] >= 0:
+                axes[self.subgraph.tensors[operator.inputs[index]].name] = (out, into)
+        return {
+            name: Parameter(a.shape, *axes[name])
+            if name in axes and a.ndim > max(axes[name])
+            else Parameter(a.shape)
+            for name, a in self.arrays.items()
+        }
+
+    def nodes(self) -> Sequence[Operator]:
+        return self.operators
+
+    # -- borders ---------------------------------------------------------------------------------------------
+
+    def add_inputs(self) -> None:
+        by_name = {t.name: t for t in self.subgraph.tensors}
+        self.add_all_inputs(lambda source: self._input(source, by_name[source.name]))
+
+    def _input(self, source: SourceInput, tensor: Tensor) -> Value:
+        if tensor.type == "RESOURCE":
+            raise UnsupportedError(f"input '{tensor.name}' is a resource; QNN graphs take tensors only")
+        return self.outside(tensor, input_shape(source, self.dimensions))
+
+    def outside(self, tensor: Tensor, shape: tuple[int, ...], name: str = "") -> Value:
+        """A graph input: what the model computes with, behind the type that it has outside."""
+        name = name or tensor.name
+        dtype = self.port_type(tensor)
+        x = self.graph.add_input(name, narrow_type(dtype), shape, Port(dtype, shape))
+        encoding = encoding_of(tensor) if is_quantized(tensor) else None
+        if encoding is None:
+            return x
+        self.t.begin("", f"tflite input {name}", [name])
+        real = self.t.dequantize(self.t.cast(x, self._fixed(tensor), encoding), DType.FLOAT_32)
+        real.name = self.graph.unique(f"{name}_real")
+        self.give(real, tensor)
+        return real
+
+    def _fixed(self, tensor: Tensor) -> DType:
+        if tensor.type not in STORED:
+            raise UnsupportedError(
+                f"'{tensor.name}' is quantized {tensor.type.lower()}, which QNN cannot take or give"
+            )
+        return STORED[tensor.type][1]
+
+    def port_type(self, tensor: Tensor) -> DType:
+        found = numpy_type(tensor.type)
+        try:
+            return dtype_of(found if found is not None else "")
+        except (ValueError, TypeError):
+            kind = tensor.type.lower()
+            raise UnsupportedError(
+                f"'{tensor.name}' has element type {kind}, which QNN does not have"
+            ) from None
+
+    def add_outputs(self) -> None:
+        for index in self.wanted:
+            tensor = self.subgraph.tensors[index]
+            value = self.env.get(tensor.name)
+            if not isinstance(value, Value):
+                raise ModelError(f"output '{tensor.name}' is not produced by any operator")
+            self.add_result(tensor, value, tensor.name)
+        self.states.add_outputs()
+
+    def add_result(self, tensor: Tensor, value: Value, name: str) -> None:
+        """An output of the graph: quantized ones leave as the integers that the model gives."""
+        dtype = self.port_type(tensor)
+        encoding = encoding_of(tensor) if is_quantized(tensor) else None
+        if encoding is not None and value.dtype.is_float:
+            if value.name == name and not self.graph.is_output(value):
+                self._rename(value, self.graph.unique(f"{name}_real"))
+            self.t.begin("", f"tflite output {name}", [name])
+            value = self.t.cast(self.t.quantize(value, self._fixed(tensor), encoding), dtype)
+            value.name = name
+        same = narrow_type(dtype) is narrow_type(value.dtype)
+        self.add_output(name, value, dtype if same else value.dtype)
+
+    def _rename(self, value: Value, name: str) -> None:
+        said = self.graph.given.pop(value.name, None)
+        value.name = name
+        if said is not None:
+            self.graph.given[name] = said
+
+    # -- operators -------------------------------------------------------------------------------------------
+
+    def run(self) -> Any:
+        self.graph.given.update(self.given)
+        return super().run()
+
+    def translate(self, node: Operator) -> None:
+        tensors = self.subgraph.tensors
+        names = [tensors[i].name if i >= 0 else "" for i in node.outputs]
+        label = next((n for n in names if n), node.title)
+        done = self.attempt(node.title, label, lambda: self._translate(node, names, label))
+        if not done:
+            for i in node.outputs:
+                self._assume(tensors[i])
+
+    def _translate(self, node: Operator, names: Sequence[str], label: str) -> None:
+        tensors = self.subgraph.tensors
+        lost = next(
+            (tensors[i].name for i in node.inputs if i >= 0 and tensors[i].name not in self.env), None
+        )
+        if lost is not None:
+            raise Refused(f"it reads '{lost}', which nothing gives")
+        inputs = [self.env[tensors[i].name] if i >= 0 else None for i in node.inputs]
+        results = self.translated(node, inputs, self.subgraph, names, label)
+        self.bind(names, results, label)
+        for i, value in zip(node.outputs, results, strict=False):
+            if i >= 0 and isinstance(value, Value):
+                self.give(value, tensors[i])
+
+    def _assume(self, tensor: Tensor) -> None:
+        """A stand-in for a result that is refused, so that the operators behind are looked at too."""
+        try:
+            dtype = DType.FLOAT_32 if is_quantized(tensor) else narrow_type(self.port_type(tensor))
+        except UnsupportedError:
+            return
+        if tensor.name not in self.env and min(tensor.shape, default=1) > 0:
+            self.env[tensor.name] = Value(tensor.name, dtype, tensor.shape)
+
+    def translated(
+        self, node: Operator, inputs: Sequence[Any], subgraph: Subgraph, names: Sequence[str], label: str
+    ) -> list[Any]:
+        """The results of an operator, with what is fused behind it."""
+        t, tensors = self.t, subgraph.tensors
+        t.begin(node.title, f"tflite node {label}", names)
+        t.operator = node
+        t.sources = [tensors[i] if i >= 0 else None for i in node.inputs]
+        t.results = [tensors[i] if i >= 0 else None for i in node.outputs]
+        if any(v is None and i >= 0 for v, i in zip(inputs, node.inputs, strict=True)):
+            raise Refused("an input has an element type that QNN does not have")
+        results = self._call(node, inputs)
+        if len(results) < len(node.outputs):
+            raise Refused(f"{len(node.outputs)} results are declared, it has {len(results)}")
+        return [
+            self._finished(v, tensors[i]) if i >= 0 else v
+            for v, i in zip(results, node.outputs, strict=False)
+        ]
+
+    def _call(self, node: Operator, inputs: Sequence[Any]) -> list[Any]:
+        translator = translator_of(node)
+        options = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in node.options.items()}
+        folded = fold_small(node.op, inputs, options, self.t)
+        if folded is not None:
+            return folded
+        signature = signature_of(translator)
+        known = signature.attributes
+        attributes = {k: v for k, v in options.items() if k in known and v is not None}
+        results = call(translator, self.t, without_tail(inputs, signature.needed), attributes)
+        found = list(results) if isinstance(results, list | tuple) else [results]
+        if FUSED in options and FUSED not in known and found:
+            found[0] = fused_activation(self.t, found[0], options[FUSED])
+        return found
+
+    def _finished(self, value: Any, tensor: Tensor) -> Any:
+        """A quantized result is positive where its integers are, and rounded where the graph shall round."""
+        if not isinstance(value, Value) or not is_quantized(tensor) or not value.dtype.is_float:
+            return value
+        encoding = encoding_of(tensor)
+        if encoding is None or value.data is not None:
+            return value
+        if self.keep_quant_nodes:
+            fixed = self.t.quantize(value, self._fixed(tensor), encoding)
+            return self.t.dequantize(fixed, DType.FLOAT_32)
+        return positive_result(self.t, value, tensor, self.graph.given)
+
+    def give(self, value: Value, tensor: Tensor) -> None:
+        """Notes the encoding of a result; one that it has in common with another tensor stays the first."""
+        said = given_of(tensor) if is_quantized(tensor) else None
+        if said is not None and value.dtype.is_float and not self.keep_quant_nodes and value.data is None:
+            self.graph.given.setdefault(value.name, said.unsigned())
+
+    # -- bodies ----------------------------------------------------------------------------------------------
+
+    def run_body(self, index: int, inputs: Sequence[Any]) -> list[Any]:
+        """The results of another subgraph, inlined."""
+        if not 0 <= index < len(self.model.subgraphs):
+            raise Refused(f"it calls subgraph {index}; there are {len(self.model.subgraphs)}")
+        body = self.model.subgraphs[index]
+        if len(inputs) != len(body.inputs):
+            raise Refused(f"subgraph {index} takes {len(body.inputs)} inputs, {len(inputs)} are given")
+        if self.depth >= DEEPEST:
+            raise Refused("subgraphs call each other without end")
+        place, fixed, sources, results = self.t.place(), self.t.fixed, self.t.sources, self.t.results
+        self.depth, self.t.fixed = self.depth + 1, True
+        try:
+            env: dict[int, Any] = dict(zip(body.inputs, inputs, strict=True))
+            for node in body.operators:
+                self._inner(node, body, env)
+            return [self._value(body, env, i) for i in body.outputs]
+        finally:
+            self.depth, self.t.fixed, self.t.sources, self.t.results = self.depth - 1, fixed, sources, results
+            self.t.restore(place)
+
+    def _inner(self, node: Operator, body: Subgraph, env: dict[int, Any]) -> None:
+        inputs = [self._value(body, env, i) if i >= 0 else None for i in node.inputs]
+        try:
+            results = self.translated(node, inputs, body, [""] * len(node.outputs), node.title)
+        except Refused as e:
+            raise Refused(f"in its body, {node.title}: {e.message}", hint=e.hint) from e
+        for i, value in zip(node.outputs, results, strict=False):
+            env[i] = value
+            if isinstance(value, Value) and i >= 0:
+                self.give(value, body.tensors[i])
+
+    def _value(self, body: Subgraph, env: dict[int, Any], index: int) -> Any:
+        if index not in env:
+            tensor = body.tensors[index]
+            if tensor.data is None:
+                raise Refused(f"'{tensor.name}' of subgraph {body.index} is not produced by any operator")
+            real = real_constant(tensor, body.tensors)
+            env[index] = self.t.constant(real.data, tensor.name)
+        return env[index]
+
+
+def without_tail(inputs: Sequence[Any], needed: int) -> Sequence[Any]:
+    """Inputs that are left out at the end are as good as not there."""
+    while len(inputs) > needed and inputs[-1] is None:
+        inputs = inputs[:-1]
+    return inputs
+
+
+def translator_of(node: Operator) -> Translator:
+    domain = CUSTOM_DOMAIN if node.op == CUSTOM else ""
+    found = TABLE.find(node.title, domain=domain)
+    if found is None:
+        raise _unknown(node)
+    return found
+
+
+def _unknown(node: Operator) -> Refused:
+    if node.op == CUSTOM:
+        return Refused(
+            f"the custom operator '{node.custom}' has no QNN equivalent",
+            hint="end the model before it with --out_node, or describe it in an op package",
+        )
+    return Refused(
+        f"{node.op} has no QNN equivalent", hint="`openqnn check` shows the whole model as a table"
+    )
+
+
+def constants_of(subgraph: Subgraph) -> tuple[dict[str, Array], dict[str, Given], list[tuple[str, str]]]:
+    """Real numbers of constants by name, the encodings that they have, and what was lost of these."""
+    arrays: dict[str, Array] = {}
+    given: dict[str, Given] = {}
+    notes: list[tuple[str, str]] = []
+    for tensor in subgraph.tensors:
+        if tensor.data is None or tensor.is_variable:
+            continue
+        real = real_constant(tensor, subgraph.tensors)
+        arrays[tensor.name] = real.data
+        if real.given is not None:
+            given[tensor.name] = real.given
+        if real.note:
+            notes.append((tensor.name, real.note))
+    return arrays, given, notes
