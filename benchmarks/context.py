@@ -92,7 +92,7 @@ def _once(way: str, model: str, folder: Path, start: float) -> Run:
         return _tool(dlc, file, start)
     import openqnn
     import openqnn.vendor.compiled_context
-    from openqnn.passes import htp  # noqa: F401  imports do not count
+    from openqnn.targets import htp  # noqa: F401  imports do not count
     from tests.models.fetch import model_path, static_shapes
 
     with warnings.catch_warnings():

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src/openqnn"
 VOCABULARY = "ops/vocabulary.py"
 # Layers that are passes: what an op needs there stands in one module of each.
-PASSES = ("passes", "passes/htp", "quant")
+PASSES = ("passes", "targets", "targets/htp", "quant")
 FRONTENDS = sorted(f"frontends/{path.parent.name}" for path in SRC.glob("frontends/*/__init__.py"))
 # An op of ONNX may be spelled like one of QNN. These say which it is: calls that take ONNX's names,
 ONNX_CALLS = {"translates", "make_node", "op", "ops", "as_onnx"}
@@ -126,8 +126,8 @@ def mentions(path: Path) -> Counter[str]:
 
 
 def _layer(where: Path) -> str:
-    """The passes for HTP, and every frontend, are layers of their own."""
-    inner = where.parts[:2] == ("passes", "htp") or (where.parts[0] == "frontends" and len(where.parts) > 2)
+    """The rules of HTP, and every frontend, are layers of their own."""
+    inner = where.parts[:2] == ("targets", "htp") or (where.parts[0] == "frontends" and len(where.parts) > 2)
     return "/".join(where.parts[:2]) if inner else where.parts[0]
 
 

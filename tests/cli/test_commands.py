@@ -280,7 +280,7 @@ def test_commands_start_without_the_heavy_libraries(command: str) -> None:
 def test_compiling_a_file_imports_no_frontend() -> None:
     """What a DLC file needs to be read and compiled: all of it goes before the library's own work."""
     script = (
-        "import sys, openqnn.cli.prewarm, openqnn.passes.suit\n"
+        "import sys, openqnn.cli.prewarm, openqnn.targets.registry\n"
         "import openqnn.cli.tools.qnn_context_binary_generator\n"
         "print([m for m in ('onnx', 'onnxruntime', 'yaml') if m in sys.modules])"
     )

@@ -84,7 +84,7 @@ class Judge:
         """What is wrong on HTP, empty when nothing is; None when the built-in backend is not right either."""
         from openqnn.api.convert import convert
         from openqnn.errors import OpenQnnError
-        from openqnn.passes.htp import legalise_htp
+        from openqnn.targets.htp import legalise_htp
 
         try:
             graph = convert(model)

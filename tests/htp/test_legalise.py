@@ -9,8 +9,8 @@ from openqnn.errors import UnsupportedError
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from openqnn.passes import Explain
-from openqnn.passes.htp import RULES, legalise_htp
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.targets.htp import RULES, legalise_htp
 
 
 def graph_of(shape: tuple[int, ...], dtype: DType = DType.FLOAT_32) -> tuple[Graph, Builder]:

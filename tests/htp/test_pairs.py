@@ -8,7 +8,7 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Encoding, Given, Graph
 from openqnn.ops import Builder
-from openqnn.passes.htp.pairs import spread_numbers
+from openqnn.targets.htp.qdq_pairs import spread_numbers
 from tests.htp.steps import steps_apart
 from tests.passes.harness import graph_of
 from tests.qnn.nets import needs_htp

@@ -15,7 +15,7 @@ from tests.ops.harness import all_cases, build
 LIBRARY = "libQnnCpu.so"
 RUN = [case for case in all_cases() if (OPS[case.op].lower or OPS[case.op].compute) and not case.xfail]
 CASES = [case for case in RUN if build(case)[1]]
-REFUSED = {"Dequantize-bits16", "Dequantize-bits32"}  # see openqnn.passes.suit
+REFUSED = {"Dequantize-bits16", "Dequantize-bits32"}  # see openqnn.targets.cpu
 
 
 @pytest.fixture(autouse=True)

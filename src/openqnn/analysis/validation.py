@@ -15,6 +15,7 @@ from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc, no_floats, soc_of_arch
+from openqnn.targets.registry import HTP, find_target
 from openqnn.vendor.validate import Verdict, validate_net
 
 _SECONDS = 120.0
@@ -123,11 +124,7 @@ def validation_matrix(graph: Graph) -> Matrix:
 
 def suited_net(graph: Graph, for_htp: bool) -> Net:
     """The graph as records, for HTP in the forms that it takes."""
-    if not for_htp:
-        return lower(graph)
-    from openqnn.passes.htp import legalise_htp
-
-    return lower(legalise_htp(graph))
+    return lower(find_target(HTP).adapt(graph) if for_htp else graph)
 
 
 def _illegal(graph: Graph, library: str, target: str, error: UnsupportedError) -> Validation:

@@ -17,10 +17,6 @@ from openqnn.emit import lower
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, UnsupportedError, UsageError
 from openqnn.formats.encodings import read_encodings
 from openqnn.ir import MODEL, Array, Given, Graph, Node
-from openqnn.passes.htp import legalise_htp
-from openqnn.passes.htp.border import keep_types
-from openqnn.passes.htp.fixed import prepare_fixed
-from openqnn.passes.htp.pairs import keep_pairs, spread_numbers
 from openqnn.passes.set_float_width import set_float_width
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import qnn_name
@@ -44,9 +40,11 @@ from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.sample_reservoir import Kept, keeping, peeked
 from openqnn.quant.samples import Samples, samples_of
 from openqnn.runtime.compare import Outputs
+from openqnn.targets.htp.boundary import keep_types
+from openqnn.targets.registry import BUILT_IN as CPU
+from openqnn.targets.registry import HTP, find_target
 from openqnn.vendor.validate import Verdict, validate_net
 
-HTP, CPU = "htp", "cpu"
 WIDE_BIAS = max(BIAS_WIDTHS)
 DEFAULT_ALGORITHMS = (ADAROUND,)
 ROUNDS = 8  # each gives up fixed point in the nodes that HTP refuses; more were never needed
@@ -286,10 +284,7 @@ class _Job:
         if 16 in (width, recipe.float_bias_bw):
             set_float_width(applied.graph, width, recipe.float_bias_bw)
         applied.graph.provenance = applied.provenance | self._widened(applied)
-        if self.backend == HTP:
-            spread_numbers(applied.graph)
-        if self.backend == HTP and self.given:  # a given range may be there to clip
-            keep_pairs(applied.graph)
+        find_target(self.backend).finish_fixed(applied.graph, clips=bool(self.given))
         return applied.graph
 
     def _float_width(self, recipe: Recipe) -> int:
@@ -400,12 +395,13 @@ def prepared_for(
     graph: Graph, recipe: Recipe, backend: str, width: int = 0, given: Mapping[str, Given] | None = None
 ) -> Graph:
     """The float graph in the forms that the backend computes right in fixed point, up to that width."""
-    if backend != HTP:
+    target = find_target(backend)
+    if not target.asked_in_fixed_point:
         return graph
-    legal = legalise_htp(graph, to_fix=True)
+    legal = target.adapt_float(graph)
     wide = wide_nodes(legal, recipe, given or {})
     most = max([width, recipe.act_bw, *recipe.widths.values()])
-    return prepare_fixed(legal, most, {name: w.width for name, w in wide.items()})
+    return target.prepare_fixed(legal, most, {name: w.width for name, w in wide.items()})
 
 
 def accepted(
@@ -443,7 +439,7 @@ def _narrowed(refused: Iterable[str], recipe: Recipe, wide: Mapping[str, Wide]) 
 
 def _library(backend: str) -> str:
     """The library that is asked; none where it is not installed, and then nothing is checked."""
-    if backend != HTP:
+    if not find_target(backend).asked_in_fixed_point:
         return ""
     try:
         return os.fspath(find_library(backend))

@@ -35,7 +35,7 @@ def run_prewarmed(name: str) -> int:
 
 def _read(files: Sequence[str], library: str, reporter: Reporter) -> None:
     """In the child, beside the library that is opened."""
-    from openqnn.passes import suit  # noqa: F401  also where there is no file to read
+    from openqnn.targets import registry  # noqa: F401  also where there is no file to read
     from openqnn.vendor.source import read_ahead
 
     read_ahead(files, library, reporter)

@@ -44,9 +44,10 @@ def net_of(graph: Graph, library: str) -> Net:
 
 
 def suited(graph: Graph, library: str, *, of_file: bool = False) -> Graph:
-    from openqnn.passes.suit import suit, suit_file
+    from openqnn.targets.registry import target_of_library
 
-    return (suit_file if of_file else suit)(graph, Path(library).name)
+    target = target_of_library(library)
+    return target.adapt_file(graph) if of_file else target.adapt(graph)
 
 
 def nets_of(source: Source, library: str, reporter: Reporter) -> list[Net]:

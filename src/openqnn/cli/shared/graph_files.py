@@ -21,7 +21,7 @@ def write_graph_file(graph: Graph, target: Path) -> None:
     from openqnn.emit import lower
     from openqnn.emit.model_source import write_model_source
     from openqnn.formats.atomic import together
-    from openqnn.passes.htp import convolve_blocks
+    from openqnn.targets.htp import convolve_blocks
 
     convolve_blocks(graph)
     with together():

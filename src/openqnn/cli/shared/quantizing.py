@@ -171,8 +171,8 @@ def quantized(
     """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
     from openqnn.api.quantize import quantize, say_wide_biases
     from openqnn.cli.progress import Stages
-    from openqnn.passes.htp import convolve_blocks
     from openqnn.quant.overrides import without_whole_filters
+    from openqnn.targets.htp import convolve_blocks
 
     recipe = recipe_for(asked.choices, usual, float_bw, float_bias_bw)
     _say_symmetric(asked.choices, recipe)

@@ -88,9 +88,10 @@ def _check_aimet(files: QairtQuantizerFiles, asked: Asked) -> None:
 
 def _by_aimet(graph: Graph, asked: Asked) -> dict[str, Given]:
     """AIMET's encodings; where an encodings file or the model says something else, that counts more."""
-    from openqnn.api.quantize import HTP, prepared_for
+    from openqnn.api.quantize import prepared_for
     from openqnn.quant.aimet import aimet_encodings
     from openqnn.quant.samples import samples_of
+    from openqnn.targets.registry import HTP
 
     recipe, known = recipe_for(asked.choices, LIKE_QNN, 32, None), asked.encodings
     prepared = prepared_for(graph, recipe, HTP)

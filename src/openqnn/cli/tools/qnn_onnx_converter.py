@@ -110,7 +110,7 @@ def _say_unused_encodings(graph: Graph) -> None:
 def _with_asked_types(fixed: Graph, real: Graph, borders: Borders) -> Graph:
     """Inputs and outputs in the types that were asked for: the quantizer stores them as it stores tensors."""
     from openqnn.ir.clone import clone_graph
-    from openqnn.passes.htp.border import keep_types
+    from openqnn.targets.htp.boundary import keep_types
 
     types = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
     asked = {n: t for n, t in types.items() if n in borders.dtypes or n in borders.keep_dtype}

@@ -7,8 +7,8 @@ from math import prod
 
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.htp.ranks import has_too_many_axes, view
-from openqnn.passes.htp.rules import Instead, Refusal, again, fixed_rule, rule, takes
+from openqnn.targets.htp.ranks import has_too_many_axes, view
+from openqnn.targets.htp.rules import Instead, Refusal, again, fixed_rule, rule, takes
 
 MOST_STEPS = 128
 _COMBINE = {"ADD": Builder.add, "MUL": Builder.mul, "MAX": Builder.maximum}

@@ -1,4 +1,4 @@
-"""A graph in the forms that one of Qualcomm's libraries takes and computes right."""
+"""What libQnnCpu needs: a Dequantize that it computes anew in every run."""
 
 from __future__ import annotations
 
@@ -9,28 +9,19 @@ from openqnn.ir import DType, Graph, Node, Value
 from openqnn.ir.clone import clone_graph
 from openqnn.ops import Builder
 from openqnn.passes.edit import builder_at, supplant
+from openqnn.targets.target import Target
 
-HTP, CPU = "libQnnHtp", "libQnnCpu"
 _CAST = {DType.UFIXED_8, DType.SFIXED_8}  # what libQnnCpu casts to floats
 
 
-def suit(graph: Graph, library: str, *, keeps_border: bool = False) -> Graph:
-    """The graph itself, or one that computes the same, for the library of that name."""
-    if library.startswith(HTP):
-        from openqnn.passes.htp import legalise_htp
+class CpuTarget(Target):
+    """Qualcomm's CPU library."""
 
-        return legalise_htp(graph, keeps_border=keeps_border)
-    return dequantize_each_time(graph) if library.startswith(CPU) else graph
+    name = "libQnnCpu"
+    libraries = ("libQnnCpu.so",)
 
-
-def suit_file(graph: Graph, library: str) -> Graph:
-    """The same for what a tool wrote, whose fixed point is for HTP already and stays as it is there."""
-    if library.startswith(HTP):
-        from openqnn.passes.htp.legalise import computes_fixed
-
-        if computes_fixed(graph):
-            return graph
-    return suit(graph, library, keeps_border=True)
+    def adapt(self, graph: Graph, *, keeps_border: bool = False) -> Graph:
+        return dequantize_each_time(graph)
 
 
 def dequantize_each_time(graph: Graph) -> Graph:

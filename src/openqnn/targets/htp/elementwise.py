@@ -7,7 +7,7 @@ import numpy as np
 from openqnn.ir import DType, Node, Shape, Value
 from openqnn.ops import Builder
 from openqnn.passes.edit import aligned_shape, scalar
-from openqnn.passes.htp.rules import Instead, Refusal, fixed_rule, rule, takes
+from openqnn.targets.htp.rules import Instead, Refusal, fixed_rule, rule, takes
 
 INT = DType.INT_32
 LARGEST = 65504.0  # of the finite numbers in half precision

@@ -5,20 +5,20 @@ function with `@rule(op)`, a comment on what the library does, and a case in tes
 op stands in one of them.
 """
 
-from openqnn.passes.htp import (
+from openqnn.targets.htp import (
     elementwise,
     gather,
+    half_range,
     image,
-    matrix,
+    matmul,
     norm,
-    numbers,
-    pairs,
+    qdq_pairs,
     reduce,
     rnn,
     shape,
 )  # registers the rules
-from openqnn.passes.htp.legalise import convolve_blocks, legalise_htp
-from openqnn.passes.htp.rules import RULES, Refusal
+from openqnn.targets.htp.legalise import convolve_blocks, legalise_htp
+from openqnn.targets.htp.rules import RULES, Refusal
 
 __all__ = [
     "RULES",
@@ -26,12 +26,12 @@ __all__ = [
     "convolve_blocks",
     "elementwise",
     "gather",
+    "half_range",
     "image",
     "legalise_htp",
-    "matrix",
+    "matmul",
     "norm",
-    "numbers",
-    "pairs",
+    "qdq_pairs",
     "reduce",
     "rnn",
     "shape",

@@ -9,8 +9,8 @@ import numpy as np
 
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, again, fixed_rule, rule, takes
+from openqnn.targets.htp.ranks import view
+from openqnn.targets.htp.rules import Instead, again, fixed_rule, rule, takes
 
 INT = DType.INT_32
 _NO_PADS = ((0, 0), (0, 0))

@@ -9,9 +9,9 @@ from math import prod
 from openqnn.ir import DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import Builder
 from openqnn.passes.edit import builder_at, supplant, sweep
-from openqnn.passes.htp.ranks import merge_views
-from openqnn.passes.htp.rules import MOST
-from openqnn.passes.htp.types import HALF, INT, SIGNED, UNSIGNED, is_cast
+from openqnn.targets.htp.ranks import merge_views
+from openqnn.targets.htp.rules import MOST
+from openqnn.targets.htp.types import HALF, INT, SIGNED, UNSIGNED, is_cast
 
 _REAL = {DType.FLOAT_16, DType.FLOAT_32}  # what HTP puts into fixed point and takes out of it
 _CAST = {DType.INT_64, DType.UINT_8, DType.UINT_32}  # what HTP casts to int32 and back

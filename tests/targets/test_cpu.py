@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from openqnn import Session
-from openqnn.errors import UnsupportedError
+from openqnn.errors import UnsupportedError, UsageError
 from openqnn.ir import Graph
 from openqnn.ir.text import parse_graph
-from openqnn.passes.suit import suit, suit_file
+from openqnn.targets.registry import find_target, target_of_library
 from tests.libraries import need
 
 CPU, SHAPE = "libQnnCpu.so", (1, 4, 2)
@@ -47,18 +47,30 @@ def test_a_later_run_has_results_of_its_own(kind: str) -> None:
 
 
 def test_names_stay() -> None:
-    found = suit(graph("ufixed8"), CPU)
+    found = target_of_library(CPU).adapt(graph("ufixed8"))
     assert [n.op for n in found.nodes] == ["Cast", "ElementWiseAdd", "ElementWiseMultiply", "Relu"]
     assert found.nodes[-1].x(0).name == "real"
 
 
 def test_what_libqnncpu_cannot_cast_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="ufixed16 in its first run only"):
-        suit(graph("ufixed16"), CPU)
+        target_of_library(CPU).adapt(graph("ufixed16"))
 
 
 def test_others_get_the_graph_as_it_is() -> None:
     made = graph("ufixed16")
-    assert suit(made, "libQnnSaver.so") is made
+    assert target_of_library("libQnnSaver.so").adapt(made) is made
     plain = parse_graph('graph "g" {\n input %x: float32[2]\n %y: float32[2] = Relu(%x)\n output %y\n}')
-    assert suit_file(plain, CPU) is plain
+    assert target_of_library(CPU).adapt_file(plain) is plain
+
+
+def test_targets_are_found_by_name_and_by_library() -> None:
+    assert find_target("htp") is target_of_library("/some/where/libQnnHtp.so")
+    with pytest.raises(UsageError, match="no target 'npu'"):
+        find_target("npu")
+
+
+def test_a_target_tells_all_that_it_cannot_run() -> None:
+    (problem,) = target_of_library(CPU).problems(graph("ufixed16"))
+    assert "ufixed16" in problem.reason
+    assert not find_target("cpu").problems(graph("ufixed16"))

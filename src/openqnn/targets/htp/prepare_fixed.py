@@ -17,10 +17,10 @@ from openqnn.ops import Builder, infer_outputs
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.fold_constants import merge_constants
-from openqnn.passes.htp.clipped_sums import keep_clips
-from openqnn.passes.htp.rules import FIXED_RULES, again
 from openqnn.passes.remove_identities import remove_identities
 from openqnn.passes.set_float_width import set_float_width
+from openqnn.targets.htp.clipped_sums import keep_clips
+from openqnn.targets.htp.rules import FIXED_RULES, again
 
 
 def without_groups(node: Node, b: Builder) -> Value | None:

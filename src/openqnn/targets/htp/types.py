@@ -11,7 +11,7 @@ from openqnn.ir import DType, Encoding, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Role
 from openqnn.passes.edit import builder_at
-from openqnn.passes.htp.rules import Instead, Refusal, rule, taken, takes
+from openqnn.targets.htp.rules import Instead, Refusal, rule, taken, takes
 
 FLOAT, INT, BOOL = DType.FLOAT_32, DType.INT_32, DType.BOOL_8
 SIGNED, UNSIGNED, HALF = DType.SFIXED_8, DType.UFIXED_8, 128

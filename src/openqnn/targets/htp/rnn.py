@@ -9,8 +9,8 @@ import numpy as np
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.rnn import B_PROJ, C_INIT, CELL, FORGET, H_INIT, INPUT, NORMS, OUTPUT, W_PROJ
-from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, Refusal, rule
+from openqnn.targets.htp.ranks import view
+from openqnn.targets.htp.rules import Instead, Refusal, rule
 
 MOST_STEPS = 1024
 

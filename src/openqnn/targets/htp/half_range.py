@@ -10,10 +10,10 @@ from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import is_reshape, permutation_of
 from openqnn.passes.edit import scalar
-from openqnn.passes.htp.rules import Instead, rule, takes
-from openqnn.passes.htp.shape import is_join
 from openqnn.passes.patterns import terms
 from openqnn.passes.rewrite import Any, Const, Number, find
+from openqnn.targets.htp.rules import Instead, rule, takes
+from openqnn.targets.htp.shape import is_join
 
 takes("ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply", kinds="FI", wraps=True)
 takes("ElementWiseDivide", kinds="FI")

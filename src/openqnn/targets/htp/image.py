@@ -10,8 +10,8 @@ import numpy as np
 
 from openqnn.ir import Array, Node, Value
 from openqnn.ops import Builder
-from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, again, rule
+from openqnn.targets.htp.ranks import view
+from openqnn.targets.htp.rules import Instead, again, rule
 
 # -- pooling -------------------------------------------------------------------------------------------------
 

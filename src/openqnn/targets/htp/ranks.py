@@ -10,7 +10,7 @@ from openqnn.ops import Builder, schema_of
 from openqnn.ops.layout import is_reshape
 from openqnn.ops.schema import Axis, Moves
 from openqnn.passes.edit import aligned_shape, sweep
-from openqnn.passes.htp.rules import MOST, Instead, Refusal, again, taken
+from openqnn.targets.htp.rules import MOST, Instead, Refusal, again, taken
 
 
 def fit_rank(node: Node, b: Builder) -> Instead:

@@ -13,11 +13,11 @@ from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.fold_constants import fold_constants
-from openqnn.passes.htp.border import fit_border, keep_types
-from openqnn.passes.htp.matrix import ON_BLOCKS
-from openqnn.passes.htp.ranks import fit_rank, merge_views, refuse_rank
-from openqnn.passes.htp.rules import HALF_ONLY, RULES, Refusal, RuleFunction
-from openqnn.passes.htp.types import finite_constants, fit_types, widen_types
+from openqnn.targets.htp.boundary import fit_border, keep_types
+from openqnn.targets.htp.matmul import ON_BLOCKS
+from openqnn.targets.htp.ranks import fit_rank, merge_views, refuse_rank
+from openqnn.targets.htp.rules import HALF_ONLY, RULES, Refusal, RuleFunction
+from openqnn.targets.htp.types import finite_constants, fit_types, widen_types
 
 ROUNDS = 12  # what a rule puts in may need another rule; the longest chain seen is 4
 GENERIC: tuple[RuleFunction, ...] = (fit_types, fit_rank)

@@ -10,11 +10,11 @@ import numpy as np
 from openqnn.ir import DType, Encoding, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.passes.edit import builder_at, supplant
-from openqnn.passes.htp.clipped_sums import unclipped
-from openqnn.passes.htp.matrix import is_layer
-from openqnn.passes.htp.rules import Instead, rule, takes
 from openqnn.passes.patterns import terms
 from openqnn.passes.rewrite import Any, Match, Number, find
+from openqnn.targets.htp.clipped_sums import unclipped
+from openqnn.targets.htp.matmul import is_layer
+from openqnn.targets.htp.rules import Instead, rule, takes
 
 FINER = 8  # bits that 16 have more than 8
 _SUM: Final = terms.add(Any("x"), Number(name="more"))

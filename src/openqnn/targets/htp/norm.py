@@ -11,8 +11,8 @@ from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import inverse
 from openqnn.passes.edit import scalar
-from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, again, rule, takes
+from openqnn.targets.htp.ranks import view
+from openqnn.targets.htp.rules import Instead, again, rule, takes
 
 takes("Batchnorm", "L2Norm", "LayerNorm", "LogSoftmax", "RmsNorm", axes=4)
 

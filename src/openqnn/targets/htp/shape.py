@@ -7,8 +7,8 @@ import numpy as np
 from openqnn.ir import DType, Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import is_view
-from openqnn.passes.htp.ranks import has_too_many_axes, transpose, view
-from openqnn.passes.htp.rules import Instead, rule, takes
+from openqnn.targets.htp.ranks import has_too_many_axes, transpose, view
+from openqnn.targets.htp.rules import Instead, rule, takes
 
 # Squeeze and ExpandDims are reshapes in the end.
 takes("Concat", "Reshape", "Split", "Squeeze", "Tile", "Transpose", kinds="FIB")

@@ -11,8 +11,8 @@ import numpy as np
 from openqnn.ir import Node, Value
 from openqnn.ops import Builder
 from openqnn.ops.layout import is_reshape
-from openqnn.passes.htp.ranks import view
-from openqnn.passes.htp.rules import Instead, RuleFunction, fixed_rule, rule, takes
+from openqnn.targets.htp.ranks import view
+from openqnn.targets.htp.rules import Instead, RuleFunction, fixed_rule, rule, takes
 
 takes("FullyConnected", axes=4)
 
