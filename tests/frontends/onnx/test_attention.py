@@ -71,5 +71,5 @@ def test_rotary_embedding_is_one_op() -> None:
 def test_packed_weights_are_refused() -> None:
     body = f"""(float[2,32] x, uint8[4,2,8] w, float[8] s) => (float[2,4] y)
         {{ y = {M}.MatMulNBits<K = 32, N = 4, bits = 4, block_size = 16>(x, w, s) }}"""
-    with pytest.raises(UnsupportedError, match="packed weights"):
+    with pytest.raises(UnsupportedError, match="packed weights are not known"):
         openqnn.convert(parsed(body))

@@ -35,7 +35,9 @@ from openqnn.frontends.onnx import (
     signal,
 )
 from openqnn.frontends.onnx.check import check_structure
+from openqnn.frontends.onnx.dynamic_quant import say_large_sums
 from openqnn.frontends.onnx.importer import Importer
+from openqnn.frontends.onnx.packed_weights import unpacked_model
 from openqnn.frontends.onnx.reader import OnnxModel, read_model
 from openqnn.frontends.onnx.strip_qdq import take_encodings
 from openqnn.frontends.onnx.truncate import cut_at
@@ -106,5 +108,9 @@ def open_importer(
     if outputs:
         model = cut_at(model, outputs, prune=prune)
     name = model.path.stem if model.path else model.graph.name or "graph"
-    model = model if keep_quant_nodes else take_encodings(model)
+    if keep_quant_nodes:
+        model = unpacked_model(model)
+    else:
+        model = take_encodings(model)
+        say_large_sums(model)
     return Importer(model, dimensions or Dimensions(), Path(name).name)

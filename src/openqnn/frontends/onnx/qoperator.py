@@ -73,10 +73,14 @@ class _Spelling:
         if op == _FAKE:
             return self._fake()
         row = self._row()
-        scales = [] if row is None else [i + 1 for i in row.data] + [row.result]
+        scales = [] if row is None else [i + 1 for i in row.data] + self._result(row)
         if row is None or any(i >= len(self.inputs) or self.inputs[i] not in self.arrays for i in scales):
             return []
         return list(self._spelled(row))
+
+    def _result(self, row: _Row) -> list[int]:
+        """Where the scale of the result is; QGemm may leave it out, and gives floats then."""
+        return [] if self.node.op_type == "QGemm" and not self._input(row.result) else [row.result]
 
     def _row(self) -> _Row | None:
         if self.node.op_type == _CONCAT:
@@ -99,9 +103,12 @@ class _Spelling:
                 DEQUANTIZE, [self._input(row.bias), self._bias_scale(), ""], operands[row.bias], 0
             )
         inputs = [operands[i] for i in sorted(operands)]
-        plain = helper.make_node(row.op, inputs, [f"{out}.real"], self.node.name)
+        real = f"{out}.real" if self._result(row) else out
+        plain = helper.make_node(row.op, inputs, [real], self.node.name)
         plain.attribute.extend(a for a in self.node.attribute if a.name not in _OWN)
         yield plain
+        if real == out:
+            return
         coded = [f"{out}.real", self._input(row.result), self._input(row.result + 1)]
         yield self._linear(QUANTIZE, coded, out, 1)
 

@@ -6,6 +6,7 @@ import math
 import mmap
 import os
 from collections import Counter
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ class OnnxModel:
     path: Path | None
     arrays: dict[str, Array] = field(default_factory=dict)
     taken: Taken = field(default_factory=Taken)
+
+    def with_nodes(
+        self, nodes: Iterable[onnx.NodeProto], arrays: dict[str, Array], gone: Container[str], taken: Taken
+    ) -> OnnxModel:
+        """The model with other nodes between its inputs and outputs; `gone` are tensors that went."""
+        proto = onnx.ModelProto(ir_version=self.proto.ir_version)
+        proto.opset_import.extend(self.proto.opset_import)
+        graph = proto.graph
+        graph.name = self.graph.name
+        graph.input.extend(self.graph.input)
+        graph.output.extend(self.graph.output)
+        graph.value_info.extend(v for v in self.graph.value_info if v.name not in gone)
+        graph.node.extend(nodes)
+        return OnnxModel(proto, self.path, arrays, taken)
 
     @property
     def graph(self) -> onnx.GraphProto:

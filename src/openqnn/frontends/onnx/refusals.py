@@ -13,6 +13,7 @@ _COUNT = "how many results there are depends on the data; QNN tensors have a fix
 _TRAINING = "it trains a model; a QNN graph only runs one"
 _TREES = "classical machine learning (ai.onnx.ml) has no QNN equivalent"
 _PACKED = "its packed weights are not unpacked yet"
+_ODD = "its packed weights are not known, or not of the size that K, N, bits and block_size say"
 _COMPILED = "it is compiled already; qnn-net-run --retrieve_context runs it, `openqnn extract` takes it out"
 
 _DEFAULT = {
@@ -44,7 +45,8 @@ _OTHERS = {
         **dict.fromkeys(_CLASSIC, _TREES),
     },
     MICROSOFT: {
-        **dict.fromkeys(("MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"), _PACKED),
+        **dict.fromkeys(("MatMulBnb4", "GatherBlockQuantized", "QMoE"), _PACKED),
+        "MatMulNBits": _ODD,
         "EPContext": _COMPILED,
     },
 }

@@ -14,7 +14,8 @@ negative. In floating point it is needed, and comes back.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,7 +23,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from openqnn.frontends.onnx.dynamic_quant import (
+    DYNAMIC_OPS,
+    float_products,
+)
 from openqnn.frontends.onnx.importer import ordered
+from openqnn.frontends.onnx.packed_weights import PACKED, unpacked_weights
 from openqnn.frontends.onnx.qoperator import (
     DEQUANTIZE,
     QUANTIZE,
@@ -58,20 +64,28 @@ _CODES = {
 def take_encodings(model: OnnxModel) -> OnnxModel:
     """The model in floating point with the encodings that it held; the same model when it held none."""
     nodes = model.graph.node
-    if not is_quantized_model(nodes) or not all(map(_is_whole, nodes)):
+    dynamic = any(node.op_type in (*DYNAMIC_OPS, PACKED) for node in nodes)
+    if not (dynamic or is_quantized_model(nodes)) or not all(map(_is_whole, nodes)):
         return model
-    arrays = dict(model.arrays)
-    work = _Taking(model, plain_nodes(ordered(model.graph), arrays), arrays)
+    arrays, source = dict(model.arrays), ordered(model.graph)
+    plain = _products(model, source, arrays) if dynamic else source
+    work = _Taking(model, plain_nodes(plain, arrays), arrays)
+    work.taken.nodes.update(_ops(source) - _ops(plain))
     work.run()
-    proto = onnx.ModelProto(ir_version=model.proto.ir_version)
-    proto.opset_import.extend(model.proto.opset_import)
-    graph = proto.graph
-    graph.name = model.graph.name
-    graph.input.extend(model.graph.input)
-    graph.output.extend(model.graph.output)
-    graph.value_info.extend(v for v in model.graph.value_info if v.name not in work.gone)
-    graph.node.extend(work.nodes)
-    return OnnxModel(proto, model.path, work.arrays, work.taken)
+    return model.with_nodes(work.nodes, work.arrays, work.gone, work.taken)
+
+
+def _products(
+    model: OnnxModel, nodes: Sequence[onnx.NodeProto], arrays: dict[str, Array]
+) -> list[onnx.NodeProto]:
+    nodes = unpacked_weights(nodes, arrays, stored=True)
+    constants = constants_of(nodes, arrays, model.tensor)
+    inner = [name for n in nodes for name in read_by(n)[len([i for i in n.input if i]) :]]
+    return float_products(nodes, arrays, constants, [*(o.name for o in model.graph.output), *inner])
+
+
+def _ops(nodes: Iterable[onnx.NodeProto]) -> Counter[str]:
+    return Counter(node.op_type for node in nodes)
 
 
 def _is_whole(node: onnx.NodeProto) -> bool:
