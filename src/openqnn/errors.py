@@ -65,6 +65,10 @@ class BackendError(OpenQnnError):
     """A backend refused or failed to run a graph."""
 
 
+class ResourceError(BackendError):
+    """The machine stopped the work, by a lack of memory or by a signal: nothing speaks against the file."""
+
+
 class LibraryError(OpenQnnError):
     """A vendor library is missing or cannot be loaded."""
 

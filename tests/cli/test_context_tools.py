@@ -223,7 +223,8 @@ def test_weights_are_not_taken_for_an_older_binary(
     before = Path("model.bin").read_bytes()
     assert_refused(openqnn("compile", mnist.dlc), "model.bin holds the weights of a model")
     assert Path("model.bin").read_bytes() == before
-    assert_done(openqnn("compile", mnist.dlc, "-o", "model.bin"))
+    assert_refused(openqnn("compile", mnist.dlc, "-o", "model.bin"), "model.bin is an archive")
+    assert Path("model.bin").read_bytes() == before
 
 
 def _graph_name(case: Prepared) -> str:

@@ -20,6 +20,7 @@ from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_
 SDK_VERSION = "qaisw-v2.47.0.000000000000_openqnn"
 """In the form that readers of model libraries expect; the package's headers declare the interface of 2.47."""
 
+_LINE_END = "\n"
 DEFAULT_PREFIX = "QnnModel"
 
 
@@ -32,6 +33,8 @@ class CppOptions:
     command: str = ""
     validate: bool = True
     sdk_version: str = SDK_VERSION
+    seal: str = ""
+    """A line that tells the model.bin that belongs to it."""
 
 
 def write_cpp(
@@ -69,6 +72,7 @@ def _head(options: CppOptions) -> str:
         f"{_comment('Command Line used:', options.command)}\n"
         '#include "QnnOpDef.h"\n'
         '#include "QnnModel.hpp"\n\n'
+        f"{options.seal}{_LINE_END if options.seal else ''}"
         "// Flag to determine if the backend should validate each node before it is added\n"
         f"#define DO_GRAPH_NODE_VALIDATIONS {validate}\n\n"
         "using namespace qnn_wrapper_api;\n"

@@ -7,19 +7,24 @@ others share it. The provider finds a graph by the name of its node.
 from __future__ import annotations
 
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from openqnn.errors import ModelError, UsageError
-from openqnn.formats.atomic import replacing
+from openqnn.formats.atomic import replacing, together
+from openqnn.formats.beside import file_beside
 from openqnn.ir import DType
 from openqnn.qnn.context_info import ContextInfo, GraphInfo
 from openqnn.qnn.net import Array, NetTensor
 
 DOMAIN = "com.microsoft"
 SOURCE = "QNNExecutionProvider"
+CHECKSUM = "openqnn.context.crc32"
+"""The property of the model with the CRC-32 of its context binary."""
 LARGEST_EMBEDDED = (1 << 31) - (1 << 20)  # a protobuf message ends at 2 GiB
+_CONTEXT = b"\0\0\0\x02"
 _READABLE = ("qnnexecutionprovider", "qnn")
 
 
@@ -49,11 +54,14 @@ def write_epcontext(
     )
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(DOMAIN, 1)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="openqnn")
-    if not embed:
-        with replacing(beside) as file:
-            file.write(blob.data)
-    with replacing(target) as file:
-        file.write(model.SerializeToString())
+    # A property of the model, since ONNX Runtime refuses attributes that the node's schema lacks.
+    onnx.helper.set_model_props(model, {CHECKSUM: f"{zlib.crc32(blob.data):08x}"})
+    with together():
+        if not embed:
+            with replacing(beside) as file:
+                file.write(blob.data)
+        with replacing(target) as file:
+            file.write(model.SerializeToString())
     return [target] if embed else [target, beside]
 
 
@@ -94,12 +102,17 @@ class EpContext:
     file: Path | None
     partitions: tuple[str, ...]
     sdk_version: str
+    checksum: str = ""
 
     def binary(self) -> bytes:
-        if self.data is not None:
-            return self.data
-        assert self.file is not None
-        return self.file.read_bytes()
+        """The context binary; ModelError where it does not have its checksum."""
+        assert self.data is not None or self.file is not None
+        found = self.data if self.data is not None else cast(Path, self.file).read_bytes()
+        if self.checksum and f"{zlib.crc32(found):08x}" != self.checksum:
+            what = self.file or "the context binary in the model"
+            hint = "compile it again, and keep both files of one compilation together"
+            raise ModelError(f"{what} is damaged, or another model's: its checksum differs", hint=hint)
+        return found
 
 
 def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
@@ -126,9 +139,25 @@ def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
     partitions = tuple(str(a["name"]) for a in ours)
     main = mains[0]
     sdk = str(main.get("ep_sdk_version", ""))
-    if main.get("embed_mode", 1):
-        return EpContext(main["ep_cache_context"], None, partitions, sdk)
-    return EpContext(None, _beside(file, bytes(main["ep_cache_context"]).decode()), partitions, sdk)
+    checksum = next((p.value for p in model.metadata_props if p.key == CHECKSUM), "")
+    cache = main["ep_cache_context"]
+    if not isinstance(cache, bytes) or not cache:
+        raise ModelError(f"{file}: ep_cache_context is no text or binary, but {type(cache).__name__}")
+    embedded = main.get("embed_mode", 1)
+    if embedded not in (0, 1):
+        raise ModelError(f"{file}: embed_mode is {embedded!r}: 1 is a binary in the model, 0 a file")
+    if not embedded:
+        return EpContext(None, _beside(file, cache), partitions, sdk, checksum)
+    _check_embedded(file, cache, "embed_mode" in main)
+    return EpContext(cache, None, partitions, sdk, checksum)
+
+
+def _check_embedded(model: Path, cache: bytes, said: bool) -> None:
+    """A name of a file is no context binary, though a model without embed_mode says so."""
+    if cache.startswith(_CONTEXT):
+        return
+    about = "" if said else ", and embed_mode, which would tell, is missing"
+    raise ModelError(f"{model}: what it holds is no context binary ({len(cache)} bytes){about}")
 
 
 def _attributes(node: Any) -> dict[str, Any]:
@@ -143,12 +172,12 @@ def _attributes(node: Any) -> dict[str, Any]:
     return found
 
 
-def _beside(model: Path, name: str) -> Path:
+def _beside(model: Path, said: bytes) -> Path:
     """The provider takes files of the model's own folder only, and so does this."""
-    folder = model.parent.resolve()
-    file = (folder / name).resolve()
-    if Path(name).is_absolute() or not file.is_relative_to(folder):
-        raise ModelError(f"{model} refers to {name}, outside its own folder")
-    if not file.is_file():
-        raise ModelError(f"{model} refers to {name}, which is not there")
-    return file
+    name = said.decode(errors="replace")
+    try:
+        return file_beside(model, name)
+    except ValueError as error:
+        raise ModelError(f"{model} refers to {name}, outside its own folder") from error
+    except FileNotFoundError as error:
+        raise ModelError(f"{model} refers to {name}, which is not there") from error

@@ -10,13 +10,14 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from openqnn.emit.toolchain import Compiler, find_compiler
+from openqnn.emit.weights import check_weights
 from openqnn.errors import ModelError, OutputError, UsageError
+from openqnn.formats.atomic import partial_folder, replacing_path
 from openqnn.formats.tar import Member, tar_members
 from openqnn.qnn.net import qnn_name
 
@@ -89,6 +90,8 @@ def build_model_library(
         raise UsageError("name at least one target to build for")
     compilers = {target: find_compiler(target) for target in dict.fromkeys(targets)}
     members = tar_members(job.bin) if job.bin is not None else []
+    if job.bin is not None and all(map(qnn_name_of, members)):
+        check_weights(job.cpp, job.bin, members)
     built: dict[str, Path] = {}
     for target, compiler in compilers.items():
         place = Path(output).resolve() / target / job.library
@@ -101,11 +104,9 @@ def build_model_library(
 
 def _build(job: LibraryJob, compiler: Compiler, members: Sequence[Member], place: Path) -> None:
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
         # Beside the library, so that the last step is a rename on one file system.
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-            result = _compile(job, compiler, members, Path(folder))
-            os.replace(result, place)
+        with partial_folder(place) as folder, replacing_path(place) as temporary:
+            os.replace(_compile(job, compiler, members, folder), temporary)
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror or error}") from error
 
@@ -198,9 +199,11 @@ def run_compiler(compiler: Compiler, folder: Path, *arguments: str) -> None:
     """Run it in a folder; what it said is in the error."""
     command = [*compiler.command, *arguments]
     try:
-        # Messages in English, whatever the user's language: the last lines are shown in an error.
+        # Messages in English, whatever the user's language: the last lines are shown in an error. Its own
+        # temporary files go with the folder.
+        environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
         done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip
     except OSError as error:

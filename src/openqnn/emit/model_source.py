@@ -55,9 +55,10 @@ def write_model_source(
     weights = WeightNames(nets)
     cpp, binary = Path(f"{stem}.cpp"), Path(f"{stem}.bin") if weights.weights else None
     prefix = qnn_name(stem.name) if options.own_prefix else DEFAULT_PREFIX
-    if binary is not None:
-        write_weights(weights, binary)
-    source = CppOptions(prefix, options.copyright, options.command, options.validate, options.sdk_version)
+    seal = str(write_weights(weights, binary)) if binary is not None else ""
+    source = CppOptions(
+        prefix, options.copyright, options.command, options.validate, options.sdk_version, seal
+    )  # fmt: skip
     write_cpp(nets, cpp, source, weights)
     if len(nets) > 1:
         return ModelSource(cpp, binary, None)

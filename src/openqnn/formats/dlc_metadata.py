@@ -26,7 +26,7 @@ def add_record(path: str | os.PathLike[str], name: str, text: str) -> None:
         with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
             # A fixed date: the same model gives the same file.
             archive.writestr(zipfile.ZipInfo(name), text)
-    except zipfile.BadZipFile as e:
+    except (zipfile.BadZipFile, NotImplementedError) as e:
         raise ModelError(f"{path} is not a DLC file: {e}") from e
 
 
@@ -41,5 +41,5 @@ def read_record(path: str | os.PathLike[str], name: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.read(name).decode("utf-8", "replace") if name in archive.namelist() else ""
-    except (OSError, zipfile.BadZipFile) as e:
-        raise ModelError(f"{path} is not a DLC file: {e}") from e
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
+        raise ModelError(f"{path} is not a DLC file, or a damaged one: {e}") from e

@@ -2,7 +2,8 @@
 
     8 bytes   magic
     u64       length of the header
-    header    JSON: {"text": ..., "constants": {name: [type, stored shape, axis order, offset]}}
+    header    JSON: {"text": ..., "constants": {name: [type, stored shape, axis order, offset, CRC-32]},
+              "checksum": CRC-32 of both}
     data      constants, each at a multiple of 64 bytes; offsets count from the first multiple behind the
     header
 
@@ -16,6 +17,7 @@ import json
 import math
 import mmap
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -26,6 +28,7 @@ from numpy.typing import NDArray
 
 from openqnn.errors import ModelError
 from openqnn.formats.atomic import replacing
+from openqnn.formats.beside import check_regular
 
 Array: TypeAlias = NDArray[Any]
 MAGIC = b"OQNN\x00\x01\r\n"
@@ -53,9 +56,9 @@ def write_container(path: str | os.PathLike[str], text: str, constants: Mapping[
     table: dict[str, Any] = {}
     offset = 0
     for name, (array, order) in stored.items():
-        table[name] = [array.dtype.name, list(array.shape), order, offset]
+        table[name] = [array.dtype.name, list(array.shape), order, offset, zlib.crc32(_bytes(array))]
         offset = _aligned(offset + array.nbytes)
-    header = json.dumps({"text": text, "constants": table}).encode()
+    header = json.dumps({"text": text, "constants": table, "checksum": _checksum(text, table)}).encode()
     with replacing(path) as file:
         file.write(MAGIC + len(header).to_bytes(8, "little") + header)
         for array, _ in stored.values():
@@ -65,11 +68,22 @@ def write_container(path: str | os.PathLike[str], text: str, constants: Mapping[
 def _write_aligned(file: BinaryIO, array: Array) -> None:
     at = file.tell()
     file.write(b"\0" * (_aligned(at) - at))
-    file.write(array.reshape(-1).view(np.uint8).data)
+    file.write(_bytes(array))
+
+
+def _bytes(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _checksum(text: str, table: Mapping[str, Any]) -> int:
+    """What the header says, in numbers: JSON may be written in more than one way."""
+    return zlib.crc32(json.dumps([text, table]).encode())
 
 
 def is_container(path: str | os.PathLike[str]) -> bool:
     try:
+        if not Path(path).is_file():
+            return False
         with Path(path).open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
@@ -78,6 +92,7 @@ def is_container(path: str | os.PathLike[str]) -> bool:
 
 def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]:
     """The text and the constants, as views into the mapped file."""
+    check_regular(path)
     try:
         with Path(path).open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -91,19 +106,32 @@ def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]
     try:
         header = cast("dict[str, Any]", json.loads(bytes(data[start:end])))
         entries = cast("dict[str, Any]", header["constants"])
-        constants = {name: _view(data, _aligned(end), entry) for name, entry in entries.items()}
-        return str(header["text"]), constants
+        text = str(header["text"])
+        if header.get("checksum", checked := _checksum(text, entries)) != checked:
+            raise ValueError("its text does not have its checksum")
+        constants = {name: _view(data, _aligned(end), name, entry) for name, entry in entries.items()}
+        return text, constants
     except _DAMAGE as e:
         raise ModelError(
             f"{path}: the file is damaged or truncated: {e}", hint="convert the model again"
         ) from e
 
 
-def _view(data: memoryview, base: int, entry: list[Any]) -> Array:
-    name, shape, order, offset = entry
-    dtype = _BFLOAT16 if name == "bfloat16" else np.dtype(str(name))
+def _view(data: memoryview, base: int, name: str, entry: list[Any]) -> Array:
+    kind, shape, order, offset = entry[:4]
+    dtype = _dtype(str(kind))
     count = math.prod(shape)
     if min(shape, default=0) < 0 or offset < 0:
         raise ValueError(f"a constant has shape {shape} at {offset}")
     array = np.frombuffer(data, dtype, count, base + int(offset)) if count else np.zeros(0, dtype)
+    if len(entry) > 4 and zlib.crc32(_bytes(array)) != entry[4]:
+        raise ValueError(f"constant '{name}' does not have its checksum")
     return cast(Array, array.reshape(shape)).transpose(order)
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    """The type of a constant's elements; ValueError for one that no tensor has."""
+    dtype = _BFLOAT16 if name == "bfloat16" else np.dtype(name)
+    if dtype != _BFLOAT16 and (dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype.name != name):
+        raise ValueError(f"no tensor has elements of type '{name}'")
+    return dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -49,3 +50,46 @@ def is_converted(path: Path) -> bool:
         return True
     with path.open("rb") as file:
         return _MODEL_SOURCE in file.read(_HEAD)
+
+
+CONTEXT, EPCONTEXT = "a context binary", "a compiled model (EPContext)"
+_BINARY, JSON = "binary data", "JSON"
+_KINDS = [
+    (b"OQNN", 0, "an OpenQNN graph"),
+    (b"PK\x03\x04", 0, "a ZIP archive, such as a DLC"),
+    (b"\x7fELF", 0, "a library or a program"),
+    (b"\x93NUMPY", 0, "a NumPy array"),
+    (b"\0\0\0\x02\0\0\0", 0, CONTEXT),
+    (b"ustar", 257, "an archive, such as the weights of a model.cpp"),
+]
+# The version of the format, then a field with a length.
+_ONNX = re.compile(rb"\x08[\x01-\x1f][\x12\x1a\x22\x2a\x32\x3a\x42]")
+_COMPILED = b"EPContext"
+_SIGHT = 1 << 16
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a file is, in words, so far as it matters for what may take its place; "" for an empty file."""
+    with Path(path).open("rb") as file:
+        first = file.read(_SIGHT)
+    if not first:
+        return ""
+    for signature, at, kind in _KINDS:
+        if first[at : at + len(signature)] == signature:
+            return kind
+    if _ONNX.match(first):
+        return EPCONTEXT if _COMPILED in first else "an ONNX model"
+    return _text_kind(first)
+
+
+def _text_kind(first: bytes) -> str:
+    try:
+        text = first.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(first) - 4:  # a letter that the limit cuts through is no reason
+            return _BINARY
+        text = first[: error.start].decode("utf-8")
+    if "\0" in text:
+        return _BINARY
+    start = text.lstrip()[:1]
+    return {"{": JSON, "[": JSON, "<": "a page of HTML or XML"}.get(start, "text")

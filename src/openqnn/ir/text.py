@@ -147,6 +147,7 @@ def _param(value: ParamValue) -> str:
 
 # -- parsing -------------------------------------------------------------------------------------------------
 
+_LONGEST_NUMBER = 100  # digits; Python refuses to read integers of thousands
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<float>[+-]?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)(?![\w.]))"""
     r"""|(?P<int>[+-]?\d+)|(?P<word>%?[A-Za-z_][A-Za-z0-9_./-]*)|(?P<mark>[%{}\[\]()<>=,:@]))"""
@@ -184,7 +185,13 @@ class _Parser:
         return True
 
     def string(self) -> str:
-        return json.loads(self.take("string"))
+        try:
+            found = str(json.loads(self.next()[1]))
+            found.encode()  # half of a pair of surrogates is no letter, and nothing could write it
+        except ValueError:
+            raise self.fail("a string of valid letters and escapes") from None
+        self.take("string")
+        return found
 
     def graph(self) -> Graph:
         self.take("word", "graph")
@@ -228,6 +235,9 @@ class _Parser:
             if value.name not in self.data:
                 raise ModelError(f"graph text: no data for constant '{value.name}'")
             value.data = self.data[value.name]
+            if value.data.dtype != value.dtype.numpy:
+                found = f"{value.dtype.label}, and its data {value.data.dtype}"
+                raise ModelError(f"graph text: constant '{value.name}' is {found}")
         else:
             value.data = self.array(value)
         if value.data.size != value.size:
@@ -358,6 +368,8 @@ class _Parser:
         self.take(kind)
         if kind == "word":
             return {"true": True, "false": False}.get(text, text)
+        if len(text) > _LONGEST_NUMBER:
+            raise self.fail(f"a number of at most {_LONGEST_NUMBER} digits")
         return int(text) if kind == "int" else float(text)
 
 

@@ -8,10 +8,13 @@ file, and it has no contextFinalize and no contextGetBinary. So each graph gets 
 from __future__ import annotations
 
 import ctypes as c
+import errno
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -45,7 +48,10 @@ def write_dlc(backend: Backend, nets: Sequence[Net], path: str | PathLike[str]) 
     _check_encodings(backend, nets)
     target = Path(path)
     try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".openqnn-") as folder:
+        # By its name and its lock, whoever writes to this place next knows whether the folder is left over.
+        prefix = f"{target.name}." if target.name.startswith(".") else f".{target.name}."
+        made = tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix, suffix=".part")
+        with made as folder, _locked(folder):
             parts = [Path(folder, f"{index}.dlc") for index in range(len(nets))]
             for net, part in zip(nets, parts, strict=True):
                 _write_one(backend, writable(net), part)
@@ -56,7 +62,7 @@ def write_dlc(backend: Backend, nets: Sequence[Net], path: str | PathLike[str]) 
             whole.replace(target)
     except OSError as error:
         reason = error.strerror or error
-        raise OutputError(f"cannot write {target}: {reason}", hint="is the disk full?") from error
+        raise OutputError(f"cannot write {target}: {reason}", hint=_hint(error)) from error
 
 
 def read_dlc(
@@ -86,7 +92,7 @@ def compose_dlc(
     keep_open: bool = False,
 ) -> dict[str, tuple[list[str], list[str]]]:
     """Let libQnnSystem compose a DLC's graphs in a context; gives the inputs and outputs of each in order."""
-    DlcFile(Path(path))  # a clearer word on files that are no DLC than the library has
+    DlcFile(Path(path)).check()  # a clearer word on files that are no DLC than the library has
     backend.progress(f"open {Path(path).name}")
     with system.logger() as logger:
         handle = c.c_void_p()
@@ -177,9 +183,24 @@ def _notes(file: DlcFile) -> dict[str, dict[str, Any]]:
     if NOTES not in file.records:
         return {}
     try:
-        return json.loads(file.read(NOTES))
-    except (ValueError, OSError):
+        found = json.loads(file.read(NOTES))
+    except (ValueError, OSError, RecursionError):
         return {}
+    graphs = found.items() if isinstance(found, dict) else ()
+    return {str(name): _sound(noted) for name, noted in graphs if isinstance(noted, dict)}
+
+
+def _sound(noted: dict[str, Any]) -> dict[str, Any]:
+    """The notes of a graph so far as they have the form that they are written in."""
+    tables = {key: noted[key] for key in ("ops", "sources") if _is_text_table(noted.get(key))}
+    outputs = noted.get("outputs")
+    if isinstance(outputs, list) and all(isinstance(name, str) for name in outputs):
+        return {**tables, "outputs": outputs}
+    return tables
+
+
+def _is_text_table(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
 
 
 def _position(noted: dict[str, Any], name: str) -> int:
@@ -190,3 +211,18 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+@contextmanager
+def _locked(folder: str) -> Generator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _hint(error: OSError) -> str:
+    return "is the disk full?" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,19 +28,34 @@ _CHUNK = 1 << 20
 class _Record:
     offset: int
     size: int
+    checksum: int
 
 
 class DlcFile:
-    """The records of a DLC, read where they are: the files carry no checksums, which zipfile insists on."""
+    """The records of a DLC, read where they are.
+
+    The library's own files carry no checksums, which zipfile insists on; those that were merged here, or that
+    other tools wrote, do.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             with zipfile.ZipFile(path) as archive, path.open("rb") as file:
                 self.records = {info.filename: _locate(file, info) for info in archive.infolist()}
-        except (OSError, zipfile.BadZipFile, struct.error) as error:
+        except (OSError, zipfile.BadZipFile, struct.error, NotImplementedError, ValueError) as error:
             hint = "check its size, copy it again or convert the model again"
             raise ModelError(f"{path} is not a DLC file: {error}", hint=hint) from error
+
+    def check(self) -> None:
+        """ModelError where a record is not what its checksum was taken of; zero stands for none."""
+        with self.path.open("rb") as file:
+            for name, record in self.records.items():
+                if record.checksum and _checksum(file, record) != record.checksum:
+                    raise ModelError(
+                        f"{self.path} is damaged: record '{name}' does not have its checksum",
+                        hint="copy the file again or convert the model again",
+                    )
 
     def read(self, name: str) -> bytes:
         record = self.records.get(name)
@@ -102,7 +118,16 @@ def _locate(file: BinaryIO, info: zipfile.ZipInfo) -> _Record:
         raise zipfile.BadZipFile(f"record '{info.filename}' is compressed")
     file.seek(info.header_offset)
     name_size, extra_size = struct.unpack("<26x2H", file.read(30))
-    return _Record(info.header_offset + 30 + name_size + extra_size, info.file_size)
+    return _Record(info.header_offset + 30 + name_size + extra_size, info.file_size, info.CRC)
+
+
+def _checksum(file: BinaryIO, record: _Record) -> int:
+    file.seek(record.offset)
+    left, found = record.size, 0
+    while left and (chunk := file.read(min(left, _CHUNK))):
+        found = zlib.crc32(chunk, found)
+        left -= len(chunk)
+    return found
 
 
 class _Buffer:

@@ -41,6 +41,11 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
         "install it again",
     ),
     (r"[Pp]ermission denied", "it may not be read", "check the rights of the file and its folders"),
+    (
+        r"[Cc]annot allocate memory|cannot map zero-fill pages",
+        "there is not enough memory to load it",
+        "free memory, or allow more (ulimit -v, the limit of the container)",
+    ),
     (r"failed to map segment", "the system does not let it be executed", "is its folder mounted noexec?"),
 )
 
@@ -66,6 +71,8 @@ def is_cut_off(path: Path) -> bool:
         magic, kind, offset, size, count = _HEADER.unpack(head)
         if magic != _ELF or kind != _64_BITS:
             return False
+        if offset > path.stat().st_size:
+            return True
         file.seek(offset)
         table = file.read(size * count)
     if len(table) < size * count or size < _SEGMENT.size:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
-from openqnn.errors import BackendError, ModelError, OutputError
+from openqnn.errors import BackendError, ModelError, OutputError, ResourceError
 from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.library import can_fork, find_library
 from openqnn.qnn.net import Array, Net
@@ -144,6 +144,8 @@ def describe_context(
                 jobs.describe_context, file, str(library), name=library.name, fork=True, timeout=timeout
             )
         return _of(worker).ask(jobs.describe_context, system, timeout, path=file)
+    except ResourceError:
+        raise
     except BackendError as error:
         raise ModelError(f"{path} is damaged: {error.message}") from error
     except ModelError as error:
@@ -175,6 +177,8 @@ def read_dlc(
     file = _existing(path)
     try:
         return _of(worker).ask(jobs.read_dlc_file, library, timeout, path=file)
+    except ResourceError:
+        raise
     except BackendError as error:
         raise ModelError(f"{path} is damaged: {error.message}") from error
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from openqnn.errors import BackendError
+from openqnn.errors import BackendError, ResourceError
 from openqnn.worker import capture, serve
 from openqnn.worker.interpreter import interpreter_command, interpreter_environment
 from openqnn.worker.messages import Answer, Done, Failed, Number, Opened, Task, Word
@@ -32,6 +32,10 @@ from openqnn.worker.serve import Board, Reporter
 _LAST_WORDS = 8
 _TURN = 0.0005  # seconds: how long a thread that comes back from a library waits for one that works in Python
 _PATIENCE = 3600.0  # seconds: the longest that a poll waits before it looks at the deadline again
+
+
+_STARVED = ("std::bad_alloc", "Cannot allocate memory", "MemoryError")
+"""What a process that gets no memory says last."""
 
 
 class DiedIdleError(Exception):
@@ -219,6 +223,12 @@ class Child:
         code = self._process.wait()
         if self._has_served and not self._board.read():
             return DiedIdleError()
+        if code == -signal.SIGKILL or any(words in self.log for words in _STARVED):
+            return ResourceError(
+                f"{name} was ended by the system ({_describe_exit(code)}), perhaps for lack of memory;"
+                f" last step: {self._last_step()}",
+                hint="free memory, or allow more (ulimit -v, the limit of the container), and try again",
+            )
         return BackendError(
             f"{name} crashed ({_describe_exit(code)}); last step: {self._last_step()}",
             hint="check the file, or the node that the step names: the library does not survive some inputs",

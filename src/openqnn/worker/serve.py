@@ -19,7 +19,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from openqnn.errors import BackendError, OpenQnnError, OutputError
+from openqnn.errors import BackendError, OpenQnnError, OutputError, ResourceError
 from openqnn.worker.messages import Answer, Done, Failed, Number, Opened, Task, Word
 
 _LENGTH = struct.Struct("<I")
@@ -101,7 +101,7 @@ def perform(task: Task, reporter: Reporter) -> Done | Failed:
     except OSError as error:
         return Failed(OutputError(f"{error.filename or 'output'}: {error.strerror or error}"))
     except MemoryError as error:
-        return Failed(BackendError(f"not enough memory{f': {error}' if str(error) else ''}"))
+        return Failed(ResourceError(f"not enough memory{f': {error}' if str(error) else ''}"))
     except Exception as error:
         traceback.print_exc()  # ends up in the log that the parent shows
         where = traceback.extract_tb(error.__traceback__)[-1]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def run_compile(arguments: Namespace) -> int:
     from openqnn.cli.shared.binaries import check_binary, default_binary, print_compiled
     from openqnn.cli.shared.vendor_setup import remark, setup
+    from openqnn.formats.atomic import Parked
     from openqnn.vendor.compiled_context import check_binary_name
     from openqnn.vendor.remote import compile_source
 
@@ -30,14 +31,12 @@ def run_compile(arguments: Namespace) -> int:
     check_binary(target, given.model)
     made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
     found = _compiled_source(given)
-    binary = target if target.suffix != ".onnx" else target.with_name(f".{target.stem}.bin")
-    try:
-        compiled = compile_source(found, made.target, file=str(binary), note=remark)
-        if target.suffix == ".onnx":
-            _wrap(binary, target, embed=not options.external)
-    finally:
-        if binary != target:
-            binary.unlink(missing_ok=True)
+    if target.suffix != ".onnx":
+        compiled = compile_source(found, made.target, file=str(target), note=remark)
+    else:
+        parked = Parked("context.bin")
+        compiled = compile_source(found, made.target, file=str(parked.path), note=remark)
+        _wrap(parked.path, target, embed=not options.external)
     print_compiled(compiled, target)
     return 0
 

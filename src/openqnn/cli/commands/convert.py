@@ -15,6 +15,7 @@ from openqnn.options.source import SourceOptions
 def run_convert(arguments: Namespace) -> int:
     from openqnn.api.convert import convert
     from openqnn.cli.progress import Stages
+    from openqnn.formats.atomic import replacing_any_kind
     from openqnn.passes import Explain
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, ConvertOutput)
@@ -24,7 +25,8 @@ def run_convert(arguments: Namespace) -> int:
     with Stages(quiet=output.quiet) as stages:
         graph = convert(source.model, **source.settings(), explain=explain, progress=stages.update)
         stages.update("write", 0, 1)
-        write_graph_file(graph, target)
+        with replacing_any_kind(output.overwrite):
+            write_graph_file(graph, target)
     if explain is not None:
         from openqnn.cli.report import print_explanation
 

@@ -22,7 +22,7 @@ from openqnn.cli.shared.quantizing import (
     write_encodings,
 )
 from openqnn.errors import OpenQnnWarning, OutputError, UsageError
-from openqnn.formats.atomic import check_place, replacing
+from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.field import read_options
 from openqnn.options.quantizer import (
     QuantizeOutput,
@@ -60,7 +60,8 @@ def run_quantize(arguments: Namespace) -> int:
         open_graph(source, **given.settings()), asked, Recipe(), quiet=output.quiet,
         algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append,
     )  # fmt: skip
-    write_graph_file(made, target)
+    with replacing_any_kind(output.overwrite):
+        write_graph_file(made, target)
     written = write_encodings(made, target, output.overwrite) if asked.encodings.dump_encoding_json else None
     if not output.quiet:
         print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
@@ -145,7 +146,7 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     if not output.quiet:
         print_quantization(report)
     if output.report:
-        with replacing(output.report) as file:
+        with replacing_any_kind(output.overwrite), replacing(output.report) as file:
             file.write(quant_page(report).encode())
         print(output.report)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from openqnn.cli.shared.vendor_setup import say
 from openqnn.errors import OutputError
-from openqnn.formats.atomic import check_place
+from openqnn.formats.atomic import check_kind, check_place
+from openqnn.formats.sniff import CONTEXT, EPCONTEXT
 
 if TYPE_CHECKING:
     from openqnn.vendor.jobs import Compiled
@@ -32,8 +33,9 @@ def default_binary(given: str) -> Path:
     return target
 
 
-def check_binary(target: Path, given: str) -> None:
+def check_binary(target: Path, given: str, kind: str = "") -> None:
     """Before the work is done: that the result has a place, and not that of what it is made of."""
     check_place(target)
     if target.exists() and Path(given).exists() and target.samefile(given):
         raise OutputError(f"{target} is the source itself", hint="give another file for the result")
+    check_kind(target, kind or (EPCONTEXT if target.suffix == ".onnx" else CONTEXT))

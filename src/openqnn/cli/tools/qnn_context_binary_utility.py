@@ -10,6 +10,7 @@ from openqnn.cli.shared.binaries import check_binary
 from openqnn.cli.shared.vendor_setup import opened_binary, print_version, required
 from openqnn.errors import OutputError
 from openqnn.formats.atomic import replacing
+from openqnn.formats.sniff import JSON
 from openqnn.options.context_tools import UtilityOptions
 from openqnn.options.field import read_options
 from openqnn.vendor.remote import describe_context
@@ -26,7 +27,7 @@ def run_utility(arguments: Namespace) -> int:
     if target is not None and not target.absolute().parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
     if target is not None:
-        check_binary(target, options.context_binary)
+        check_binary(target, options.context_binary, JSON)
     with opened_binary(options.context_binary) as binary:
         info = describe_context(binary)
     if target is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import mmap
 import os
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import ModelError
+from openqnn.formats.beside import check_regular, file_beside
 from openqnn.formats.sniff import look_of
 from openqnn.frontends.onnx.protobuf import split_model
 from openqnn.ir import Array, Given
@@ -60,7 +63,7 @@ class OnnxModel:
 
     def tensor(self, tensor: TensorProto) -> Array:
         """The array of any tensor of the model, such as a Constant's attribute."""
-        return _array(tensor, self.path.parent if self.path else None)
+        return _array(tensor, self.path)
 
 
 def read_model(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
@@ -82,6 +85,7 @@ def read_model(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
 
 
 def _map(path: Path) -> memoryview:
+    check_regular(path)
     try:
         with path.open("rb") as f:
             if os.fstat(f.fileno()).st_size == 0:
@@ -99,9 +103,9 @@ def _advice(buffer: memoryview) -> str:
 
 
 def _with_arrays(model: OnnxModel, raw: dict[int, memoryview]) -> OnnxModel:
-    folder = model.path.parent if model.path else None
     for index, tensor in enumerate(model.graph.initializer):
-        model.arrays[tensor.name] = _mapped(tensor, raw[index]) if index in raw else _array(tensor, folder)
+        inside = index in raw
+        model.arrays[tensor.name] = _mapped(tensor, raw[index]) if inside else _array(tensor, model.path)
     return model
 
 
@@ -132,20 +136,21 @@ def _decoded(tensor: TensorProto) -> Array:
         raise ModelError(f"tensor '{tensor.name}' {list(tensor.dims)} does not fit its data: {e}") from e
 
 
-def _array(tensor: TensorProto, folder: Path | None) -> Array:
+def _array(tensor: TensorProto, model: Path | None) -> Array:
     if tensor.data_location == TensorProto.EXTERNAL:
-        return _external(tensor, folder)
+        return _external(tensor, model)
     return _decoded(tensor)
 
 
-def _external(tensor: TensorProto, folder: Path | None) -> Array:
+def _external(tensor: TensorProto, model: Path | None) -> Array:
     info = {e.key: e.value for e in tensor.external_data}
     location = info.get("location", "")
-    if folder is None:
+    if model is None:
         raise ModelError(
             f"tensor '{tensor.name}' is in the external file '{location}': give the model by its path"
         )
-    path = _inside(folder, location, tensor.name)
+    path = _inside(model, location, tensor.name)
+    _check_sum(path, info.get("checksum", ""))
     try:
         start = int(info.get("offset") or 0)
         length = int(info.get("length") or path.stat().st_size - start)
@@ -160,16 +165,28 @@ def _external(tensor: TensorProto, folder: Path | None) -> Array:
     return _mapped(tensor, _map(path)[start : start + length] if length else memoryview(b""))
 
 
-def _inside(folder: Path, location: str, name: str) -> Path:
-    path = folder / location
-    if not location or Path(location).is_absolute() or ".." in Path(location).parts:
-        raise ModelError(f"tensor '{name}': external data location '{location}' leaves the model's folder")
+def _inside(model: Path, location: str, name: str) -> Path:
     try:
-        found = path.is_file()
-    except OSError:  # a name that the file system cannot have
-        found = False
-    if not found:
+        return file_beside(model, location)
+    except ValueError as e:
+        said = f"tensor '{name}': external data location '{location}' leaves the model's folder"
+        raise ModelError(said, hint="keep external data beside the model, and no link to elsewhere") from e
+    except FileNotFoundError as e:
+        missing = f"tensor '{name}': external data file '{model.parent / location}' is missing"
+        raise ModelError(missing, hint="keep it beside the model") from e
+
+
+def _check_sum(path: Path, said: str) -> None:
+    """ModelError where a file does not have the SHA-1 that the model may tell of it."""
+    if said and _sha1(path, path.stat().st_mtime_ns) != said.lower():
         raise ModelError(
-            f"tensor '{name}': external data file '{path}' is missing", hint="keep it beside the model"
+            f"{path} is damaged, or another model's: it does not have the checksum that the model tells",
+            hint="copy both files again, or export the model again",
         )
-    return path
+
+
+@lru_cache(4)
+def _sha1(path: Path, changed: int) -> str:
+    del changed  # tells the file from what it was before
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha1").hexdigest()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import shutil
 from collections import deque
 from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,11 +14,13 @@ import numpy as np
 
 from openqnn.errors import OutputError
 from openqnn.formats import execution_metadata
+from openqnn.formats.atomic import full_disk, partial_folder
 from openqnn.formats.raw import dequantized
 from openqnn.qnn import abi
 from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
 
+LONGEST_STEM = 200  # bytes: file systems allow 255, and a suffix and a number follow
 PENDING = 8  # inferences whose results wait to be written
 
 
@@ -78,6 +80,7 @@ class Results:
         return array if self._native or tensor.dtype == abi.FLOAT_32 else as_float(array, tensor)
 
     def _free(self, stem: str, suffix: str) -> str:
+        stem = os.fsencode(stem)[:LONGEST_STEM].decode(errors="ignore")
         file, number = f"{stem}{suffix}", 1
         while file.lower() in {taken.lower() for taken in self.files.values()}:
             number += 1
@@ -114,44 +117,33 @@ def _write(path: str, array: Array) -> None:
 def unfinished(target: Path) -> Generator[Path]:
     """A folder beside `target` to write in, whose content takes its place when the block ends well.
 
-    A run that is killed leaves only that folder, whose name says that it is partial; the next one removes it.
+    A run that is killed leaves only that folder, whose name says that it is partial; a later one removes it.
     """
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"{target} is a file, and results need a folder")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists() and not target.is_dir():
-            raise OutputError(f"{target} is a file, and results need a folder")
-        _remove_remains(target)
-        partial = target.parent / f".{target.name}.partial-{os.getpid()}"
-        partial.mkdir()
+        with partial_folder(target) as partial:
+            content = partial / "results"
+            content.mkdir()
+            yield content
+            _move(content, target)
     except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
-    try:
-        yield partial
-        _move(partial, target)
-    except OSError as error:
-        hint = "is the disk full?"
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}", hint=hint) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _remove_remains(target: Path) -> None:
-    """Folders of runs that were killed."""
-    for left in target.parent.glob(f".{target.name}.partial-*"):
-        number = left.name.rpartition("-")[2]
-        if number.isdigit() and not Path(f"/proc/{number}").exists():
-            shutil.rmtree(left, ignore_errors=True)
+        reason = f"{target}: cannot be written: {error.strerror or error}"
+        raise OutputError(reason, hint=full_disk(error)) from error
 
 
 def _move(partial: Path, target: Path) -> None:
-    """The record of a finished run goes first from the old results and comes last with the new ones."""
-    with suppress(OSError):
-        target.rmdir()  # an empty folder gives way
-    if not target.exists():
-        partial.rename(target)
-        return
-    (target / execution_metadata.FILE).unlink(missing_ok=True)
-    _merge(partial, target)
+    """Put the results in their place, one run after the other where two write to one folder."""
+    target.mkdir(exist_ok=True)
+    lock = os.open(target, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        # The record of a finished run goes first from the old results and comes last with the new ones.
+        (target / execution_metadata.FILE).unlink(missing_ok=True)
+        _merge(partial, target)
+    finally:
+        os.close(lock)
 
 
 def _merge(partial: Path, target: Path) -> None:
@@ -167,7 +159,11 @@ def _merge(partial: Path, target: Path) -> None:
 
 
 def _remove_results(target: Path) -> None:
-    """Results of an earlier run, which would look like this run's where they are more."""
+    """Results of an earlier run, which would look like this run's where they are more; what is no result and
+    lies among them stays."""
     for old in target.glob("Result_*"):
-        if old.is_dir() and old.name.removeprefix("Result_").isdigit():
-            shutil.rmtree(old)
+        if old.is_dir() and not old.is_symlink() and old.name.removeprefix("Result_").isdigit():
+            for file in old.glob("*.raw"):
+                file.unlink()
+            with suppress(OSError):
+                old.rmdir()
