@@ -43,6 +43,17 @@ OURS = {
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
     "qnn-platform-validator": {"--output_dir"},
     "qnn-netron": {"--work_dir", "--port", "--no_browser"},
+    "qnn-throughput-net-run": {
+        "--html",
+        "--require_stable",
+        "--sample_config",
+        "--version",
+        "--scenario",
+        "--duration",
+        "--queries",
+        "--target_qps",
+        "--latency_bound",
+    },
 }
 REFUSED = [(t, o) for t in TOOLS for o in declared(t) if o.refusal]
 

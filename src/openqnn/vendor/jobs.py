@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from openqnn.errors import BackendError, InputError
 from openqnn.formats.atomic import replacing_path
@@ -32,6 +33,10 @@ from openqnn.vendor.source import Source, nets_of
 from openqnn.vendor.standby import is_warm
 from openqnn.vendor.target_setup import Profiling, Target
 from openqnn.worker.serve import Reporter
+
+if TYPE_CHECKING:
+    from openqnn.vendor.throughput.plan import ThroughputPlan
+    from openqnn.vendor.throughput.run import ThroughputRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +186,13 @@ def run_files(
             _check_settings(model, target)
         reporter.opened()
         return run_graphs(model, settings, Path(folder), reporter)
+
+
+def run_throughput(plan: ThroughputPlan, reporter: Reporter) -> ThroughputRun:
+    """Run several models, backends and threads at once."""
+    from openqnn.vendor.throughput.run import run_plan
+
+    return run_plan(plan, reporter)
 
 
 def compile_file(

@@ -6,8 +6,10 @@ Paths and plain records in, plain records out. Jobs on arrays take a worker, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from openqnn.errors import BackendError, ModelError, OutputError, ResourceError
 from openqnn.qnn.context_info import ContextInfo
@@ -23,6 +25,10 @@ from openqnn.vendor.source import Source, for_child
 from openqnn.vendor.standby import taken_standby
 from openqnn.vendor.target_setup import Profiling, Target, check_compiles
 from openqnn.worker.run_once import run_once
+
+if TYPE_CHECKING:
+    from openqnn.vendor.throughput.plan import ThroughputPlan
+    from openqnn.vendor.throughput.run import ThroughputRun
 
 DESCRIBING = 120.0  # seconds: a damaged binary can make libQnnSystem loop for ever
 
@@ -103,6 +109,30 @@ def run_files(
         name=Path(target.library).name, fork=can_fork(), timeout=timeout, opening=opening, log=log,
         note=note, waiting=taken_standby(target.library, fits=not source.graphs),
     )  # fmt: skip
+
+
+def run_throughput(
+    plan: ThroughputPlan,
+    *,
+    log: Callable[[str], None] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> ThroughputRun:
+    """Run several models, backends and threads at once, all in one child process."""
+    libraries = sorted({Path(backend.target.library).name for backend in plan.backends.values()})
+    models = {
+        name: replace(model, source=for_child(model.source, _library_of(plan, name)))
+        for name, model in plan.models.items()
+    }
+    return run_once(
+        jobs.run_throughput, replace(plan, models=models),
+        name=" or ".join(libraries), fork=can_fork(), log=log, note=note,
+    )  # fmt: skip
+
+
+def _library_of(plan: ThroughputPlan, model: str) -> str:
+    """The library that a model runs on; the first, where it runs on several."""
+    thread = next(thread for thread in plan.config.threads if thread.model == model)
+    return plan.backends[thread.backend].target.library
 
 
 def run_context(

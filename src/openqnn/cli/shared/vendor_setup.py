@@ -64,16 +64,17 @@ def setup(
     *,
     level: str = "",
     chosen: bool = True,
+    chooser: str = "--soc",
 ) -> Setup:
     """Find the library and settle what it compiles for; `chosen=False`: a binary has its SoC already.
 
-    `level` is that of profiling.
+    `level` is that of profiling, `chooser` what the user can choose a chip by.
     """
     library = resolved(backend)
     config = read_config(config_file) if config_file else RunConfig()
     for remark in (*config.remarks, *_idle(config, level, chosen)):
         say(f"note: {remark}")
-    device = _device(library, config, soc, arch, chosen)
+    device = _device(library, config, soc, arch, chosen, chooser)
     graphs = dict(config.htp.graphs)
     if config.htp.every_graph is not None:
         graphs[""] = config.htp.every_graph
@@ -109,7 +110,9 @@ def _idle(config: RunConfig, level: str, chosen: bool) -> list[str]:
     return [reason for reason, holds in reasons.items() if holds]
 
 
-def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) -> DeviceOptions | None:
+def _device(
+    library: str, config: RunConfig, soc: str, arch: str, chosen: bool, chooser: str
+) -> DeviceOptions | None:
     if not is_htp(library):
         if soc or arch:
             raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(library).name}")
@@ -123,7 +126,7 @@ def _device(library: str, config: RunConfig, soc: str, arch: str, chosen: bool) 
     if other is not None and other not in (DeviceOptions(found.model), DeviceOptions(arch=found.arch)):
         say(f"note: the chip of the configuration file gives way to {found}, which the command line names")
     if chosen and not soc and not arch:
-        say(f"note: compiling for {found}; --soc chooses another")
+        say(f"note: compiling for {found}; {chooser} chooses another")
     return DeviceOptions(found.model)
 
 

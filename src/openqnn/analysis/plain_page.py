@@ -1,0 +1,254 @@
+"""Parts of HTML pages that stand alone: a page, tables, plots and treemaps in SVG, no script, no address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from math import ceil, floor, isfinite, log10
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --bad: #d0402b; --good: #2e8b57; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin-bottom: .3rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+p.note { opacity: .8; max-width: 60rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); font-weight: 600; }
+svg { max-width: 100%; height: auto; }
+svg text { fill: currentColor; font: 11px system-ui, sans-serif; }
+svg .axis { stroke: currentColor; stroke-opacity: .5; } svg .grid { stroke: var(--line); }
+svg .line { fill: none; stroke-width: 1.8; }
+svg .tile { stroke: Canvas; stroke-width: 1; } svg .on { fill: #fff; }
+.keys span { display: inline-block; margin-right: 1.2rem; }
+.keys i { display: inline-block; width: .8rem; height: .8rem; margin-right: .35rem; border-radius: 2px; }
+"""
+COLOURS = ("#3b7dd8", "#d9822b", "#2e8b57", "#a044b0", "#c0392b", "#16808c", "#8a6d3b", "#6b7280")
+WIDTH, HEIGHT, LEFT, BELOW, ABOVE, RIGHT = 760, 300, 82, 40, 12, 34
+Points = Sequence[tuple[float, float]]
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """A whole HTML file; the parts are HTML."""
+    return "\n".join((
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
+        f"<h1>{escape(title)}</h1>",
+        *parts,
+        "</body></html>\n",
+    ))  # fmt: skip
+
+
+def note(text: str) -> str:
+    return f'<p class="note">{escape(text)}</p>'
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str | float | int | None]]) -> str:
+    """Numbers stand to the right, with as many digits as they need."""
+    numeric = [all(not isinstance(row[i], str) for row in rows) and bool(rows) for i in range(len(head))]
+    titles = "".join(f"<th{_class(n)}>{escape(word)}</th>" for word, n in zip(head, numeric, strict=True))
+    lines = [
+        "<tr>" + "".join(f"<td{_class(n)}>{_cell(cell)}</td>" for cell, n in zip(row, numeric, strict=True))
+        for row in rows
+    ]
+    body = "</tr>\n".join(lines)
+    return f'<div class="scroll"><table><tr>{titles}</tr>\n{body}</tr></table></div>'
+
+
+def keys(names: Sequence[str]) -> str:
+    """Which colour is what."""
+    each = (f'<span><i style="background:{colour(i)}"></i>{escape(n)}</span>' for i, n in enumerate(names))
+    return f'<p class="keys">{"".join(each)}</p>'
+
+
+def colour(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
+
+
+def number(value: float) -> str:
+    """Three or four digits that count."""
+    if value == 0 or not isfinite(value):
+        return f"{value:g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    digits = max(0, 3 - 1 - floor(log10(abs(value))))
+    return f"{value:.{digits}f}"
+
+
+class Plot:
+    """Axes of an SVG plot, linear or logarithmic, and what is drawn in them."""
+
+    def __init__(
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        labels: tuple[str, str],
+        *,
+        log: tuple[bool, bool] = (False, False),
+        zero: bool = True,
+    ) -> None:
+        self._labels, self._log = labels, log
+        self._x = _range(xs, log[0], zero=False)
+        self._y = _range(ys, log[1], zero=zero)
+        self._drawn: list[str] = []
+
+    def line(self, points: Points, index: int, title: str = "") -> None:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(self.place, points))
+        self._drawn.append(
+            f'<polyline class="line" stroke="{colour(index)}" points="{path}">'
+            f"<title>{escape(title)}</title></polyline>"
+        )
+
+    def dot(self, point: tuple[float, float], index: int, title: str = "", radius: float = 4) -> None:
+        x, y = self.place(point)
+        self._drawn.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour(index)}" fill-opacity=".75">'
+            f"<title>{escape(title)}</title></circle>"
+        )
+
+    def word(self, point: tuple[float, float], text: str) -> None:
+        x, y = self.place(point)
+        self._drawn.append(f'<text x="{x + 7:.1f}" y="{y - 5:.1f}">{escape(text)}</text>')
+
+    def place(self, point: tuple[float, float]) -> tuple[float, float]:
+        across = _share(point[0], self._x, self._log[0])
+        up = _share(point[1], self._y, self._log[1])
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BELOW - up * (HEIGHT - BELOW - ABOVE)
+
+    def svg(self) -> str:
+        bottom, right = HEIGHT - BELOW, WIDTH - RIGHT
+        marks: list[str] = []
+        for value in _ticks(self._x, self._log[0]):
+            x, _ = self.place((value, self._y[0]))
+            marks.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{ABOVE}" y2="{bottom}"/>')
+            marks.append(f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{_tick(value)}</text>')
+        for value in _ticks(self._y, self._log[1]):
+            _, y = self.place((self._x[0], value))
+            marks.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            marks.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
+        middle = (LEFT + right) / 2
+        return "\n".join((
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">',
+            *marks,
+            f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>',
+            f'<line class="axis" x1="{LEFT}" x2="{LEFT}" y1="{ABOVE}" y2="{bottom}"/>',
+            f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(self._labels[0])}</text>',
+            f'<text transform="translate(13 {(ABOVE + bottom) / 2}) rotate(-90)" text-anchor="middle">'
+            f"{escape(self._labels[1])}</text>",
+            *self._drawn,
+            "</svg>",
+        ))  # fmt: skip
+
+
+def line_plot(
+    series: Mapping[str, Points], labels: tuple[str, str], *, log: tuple[bool, bool] = (False, False)
+) -> str:
+    """Lines with their names below."""
+    points = [point for line in series.values() for point in line]
+    if not points:
+        return note("nothing to plot")
+    plot = Plot([x for x, _ in points], [y for _, y in points], labels, log=log)
+    for index, (name, line) in enumerate(series.items()):
+        plot.line(line, index, name)
+    return plot.svg() + (keys(list(series)) if len(series) > 1 else "")
+
+
+def treemap(items: Sequence[tuple[str, float, int]], width: int = 1000, height: int = 420) -> str:
+    """Areas by value, the largest first; each item is a name, a value and the number of its colour."""
+    chosen = sorted((item for item in items if item[1] > 0), key=lambda item: -item[1])
+    total = sum(value for _, value, _ in chosen)
+    tiles: list[str] = []
+    for (name, value, index), (x, y, w, h) in zip(
+        chosen, _squarify([v for _, v, _ in chosen], 0.0, 0.0, float(width), float(height)), strict=True
+    ):
+        share = f"{value / total:.1%}"
+        tiles.append(
+            f'<g><rect class="tile" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
+            f' fill="{colour(index)}"><title>{escape(name)}: {number(value)} ({share})</title></rect>'
+        )
+        room = int(w / 6.2)
+        if h > 16 and room > 4:
+            shown = name if len(name) <= room else name[: room - 1] + "\u2026"
+            tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 13:.1f}">{escape(shown)}</text>')
+        if h > 30 and room > 4:
+            tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 26:.1f}">{share}</text>')
+        tiles.append("</g>")
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return f'<svg {size} role="img">{"".join(tiles)}</svg>'
+
+
+def _squarify(
+    values: Sequence[float], x: float, y: float, w: float, h: float
+) -> list[tuple[float, float, float, float]]:
+    """Rectangles with areas like the values, row by row along the shorter side, as square as can be."""
+    total, found = sum(values), list[tuple[float, float, float, float]]()
+    scale = w * h / total if total else 0.0
+    areas, start = [value * scale for value in values], 0
+    while start < len(areas):
+        side, end = min(w, h), start + 1
+        while end < len(areas) and _worst(areas[start : end + 1], side) <= _worst(areas[start:end], side):
+            end += 1
+        row = areas[start:end]
+        thick = sum(row) / side if side else 0.0
+        at = 0.0
+        for area in row:
+            long = area / thick if thick else 0.0
+            found.append((x, y + at, thick, long) if w >= h else (x + at, y, long, thick))
+            at += long
+        if w >= h:
+            x, w = x + thick, max(w - thick, 0.0)
+        else:
+            y, h = y + thick, max(h - thick, 0.0)
+        start = end
+    return found
+
+
+def _worst(row: Sequence[float], side: float) -> float:
+    total = sum(row)
+    if not total or not side:
+        return float("inf")
+    return max(side * side * max(row) / total**2, total**2 / (side * side * min(row)))
+
+
+def _range(values: Sequence[float], log: bool, *, zero: bool) -> tuple[float, float]:
+    kept = [value for value in values if isfinite(value) and (value > 0 or not log)] or [0.1, 1.0]
+    low, high = min(kept), max(kept)
+    if log:
+        return 10.0 ** floor(log10(low)), 10.0 ** max(ceil(log10(high)), floor(log10(low)) + 1)
+    if zero:
+        low = min(0.0, low)
+    return (low, high * 1.05) if high > low else (low - 0.5, low + 1.0)
+
+
+def _share(value: float, limits: tuple[float, float], log: bool) -> float:
+    low, high = limits
+    if log:
+        return (log10(max(value, low)) - log10(low)) / (log10(high) - log10(low))
+    return (value - low) / (high - low)
+
+
+def _ticks(limits: tuple[float, float], log: bool) -> list[float]:
+    low, high = limits
+    if log:
+        return [10.0**n for n in range(round(log10(low)), round(log10(high)) + 1)]
+    step = 10 ** floor(log10((high - low) / 4))
+    step *= next(each for each in (1, 2, 5, 10) if (high - low) / (step * each) <= 6)
+    first = ceil(low / step)
+    return [step * n for n in range(first, floor(high / step) + 1)]
+
+
+def _tick(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def _class(is_number: bool) -> str:
+    return ' class="n"' if is_number else ""
+
+
+def _cell(value: str | float | int | None) -> str:
+    if value is None:
+        return "-"
+    return escape(value) if isinstance(value, str) else number(value)

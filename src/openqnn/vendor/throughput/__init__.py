@@ -1,0 +1,1 @@
+"""Several models, backends and threads at once, as qnn-throughput-net-run runs them."""
