@@ -1,0 +1,1 @@
+"""Where the accuracy of a network goes: layer by layer errors, their causes and remedies."""

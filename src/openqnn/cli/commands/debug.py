@@ -1,0 +1,171 @@
+"""openqnn debug: which layer is wrong, why, and what to change."""
+
+from __future__ import annotations
+
+import warnings
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openqnn.cli.command import Command
+from openqnn.cli.shared.quantizing import Asked, quantized, read_asked
+from openqnn.errors import InputError, OpenQnnWarning, OutputError, UsageError
+from openqnn.formats.atomic import replacing
+from openqnn.options.debug import DebugOptions
+from openqnn.options.field import read_options
+from openqnn.options.quantizer import QuantizerChoices, QuantizerData, QuantizerEncodings
+from openqnn.options.source import SourceOptions
+from openqnn.quant.recipe import Recipe
+
+if TYPE_CHECKING:
+    from openqnn.analysis.accuracy.debug_report import DebugReport
+    from openqnn.api.quantize import Outcome
+    from openqnn.ir import Array, Graph
+
+FILES = ("debug.html", "debug.csv", "debug.json")
+
+
+def run_debug(arguments: Namespace) -> int:
+    """0 where no layer is broken, 1 where one is."""
+    from openqnn.analysis.accuracy.debug import debug_accuracy
+    from openqnn.analysis.accuracy.usual import usual_graph
+    from openqnn.api.files import open_graph
+    from openqnn.cli.progress import Stages
+
+    options, source = read_options(arguments, DebugOptions), read_options(arguments, SourceOptions)
+    asked = _with_data(read_asked(arguments, with_data=True), options)
+    _check_places(options)
+    opened = open_graph(source.model, **source.settings())
+    real, fixed = _graphs(opened, asked, options)
+    samples = _samples(real, asked, options.samples)
+    usual = usual_graph(real, fixed, samples)
+    with Stages(quiet=options.quiet) as stages:
+        report = debug_accuracy(
+            real, fixed, samples, usual=usual, attribution=not options.no_attribution, stage=stages.update
+        )
+    _write(report, options)
+    _tell(report, options)
+    if options.fix:
+        _fix(report, usual, opened, asked, samples, options)
+    return report.exit_code
+
+
+def _fix(
+    report: DebugReport, usual: Graph | None, opened: Graph, asked: Asked,
+    samples: Sequence[Mapping[str, Array]], options: DebugOptions,
+) -> None:  # fmt: skip
+    """Writes the recipe, and tells what it is worth: the model is quantized with it."""
+    from openqnn.analysis.accuracy.mend import mending_encodings
+    from openqnn.api.quantize import DEFAULT_ALGORITHMS
+    from openqnn.formats.encodings import write_encodings
+    from openqnn.runtime.compare import output_noise
+
+    entries = mending_encodings(report, usual)
+    if not entries:
+        print("--fix: nothing to mend by encodings")
+        return
+    write_encodings(options.fix, entries)
+    with_fix = replace(asked, encodings=replace(asked.encodings, quantization_overrides=options.fix))
+    found: list[Outcome] = []
+    made = quantized(
+        opened, with_fix, Recipe(), quiet=True, algorithms=DEFAULT_ALGORITHMS, outcome=found.append
+    )
+    after = min((n.sqnr for n in output_noise(found[0].origin, made, samples).values()), default=0.0)
+    before = min((o.sqnr for o in report.outputs), default=0.0)
+    verdict = "better" if after > before + 0.5 else "worse" if after < before - 0.5 else "no better"
+    print(
+        f"{options.fix}: {len(entries)} encodings; the worst output has {after:.1f} dB with them,"
+        f" {before:.1f} dB before: {verdict}"
+    )
+    print(f"  openqnn quantize MODEL --data {asked.data.input_list} --quantization_overrides {options.fix}")
+
+
+def _with_data(asked: Asked, options: DebugOptions) -> Asked:
+    if options.data and asked.data.input_list:
+        raise UsageError("--data and --input_list both say what to compare on: give one")
+    if not (options.data or asked.data.input_list):
+        raise UsageError("there is nothing to compare on", hint="--data PATH")
+    if options.data:
+        asked = replace(asked, data=replace(asked.data, input_list=options.data))
+    return asked
+
+
+def _check_places(options: DebugOptions) -> None:
+    """Before the work is done: nothing of the user's is replaced unasked."""
+    from openqnn.analysis.accuracy.debug_page import is_debug_page
+    from openqnn.formats.encodings import may_replace
+
+    if options.fix and not may_replace(options.fix) and not options.overwrite:
+        raise OutputError(f"{options.fix} exists and is no encodings file", hint="--overwrite replaces it")
+    if not options.report:
+        return
+    folder = Path(options.report)
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"--report {folder} is a file", hint="give a folder")
+    others = [p for p in (folder / name for name in FILES) if p.exists()]
+    known = is_debug_page(folder / FILES[0])
+    if others and not known and not options.overwrite:
+        raise OutputError(f"{others[0]} exists and is no report", hint="--overwrite replaces it")
+
+
+def _graphs(opened: Graph, asked: Asked, options: DebugOptions) -> tuple[Graph, Graph]:
+    """The graph in floating point, and the one in fixed point."""
+    from openqnn.analysis.accuracy.references import reference_for
+    from openqnn.api.files import open_graph
+    from openqnn.api.quantize import DEFAULT_ALGORITHMS
+
+    if options.quantized:
+        fixed = open_graph(options.quantized)
+        return reference_for(opened, fixed), fixed
+    found: list[Outcome] = []
+    made = quantized(
+        opened, asked, Recipe(), quiet=options.quiet, algorithms=DEFAULT_ALGORITHMS, outcome=found.append
+    )
+    return found[0].real, made
+
+
+def _samples(real: Graph, asked: Asked, count: int) -> list[Mapping[str, Array]]:
+    from openqnn.quant.samples import is_whole, samples_of
+
+    every = samples_of(real, asked.data.input_list, native=asked.native)
+    with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):
+        found = list(islice(filter(is_whole, every), count))
+    if not found:
+        raise InputError(f"{asked.data.input_list}: no sample is free of NaN")
+    return found
+
+
+def _write(report: DebugReport, options: DebugOptions) -> None:
+    from openqnn.analysis.accuracy.debug_page import debug_page
+    from openqnn.analysis.accuracy.debug_report import report_csv, report_json
+
+    if not options.report:
+        return
+    folder = Path(options.report)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in zip(FILES, (debug_page(report), report_csv(report), report_json(report)), strict=True):
+        with replacing(folder / name) as file:
+            file.write(text.encode())
+
+
+def _tell(report: DebugReport, options: DebugOptions) -> None:
+    from openqnn.analysis.accuracy.debug_report import report_json
+    from openqnn.cli.report_debug import print_debug
+
+    if options.json:
+        print(report_json(report))
+    elif not options.quiet:
+        print_debug(report, options.layers)
+        if options.report:
+            print(Path(options.report) / FILES[0])
+
+
+COMMAND = Command(
+    "debug",
+    "Tell which layer of a quantized model is wrong, why, and what to change.",
+    (SourceOptions, DebugOptions, QuantizerData, QuantizerChoices, QuantizerEncodings),
+    run_debug,
+)

@@ -1,0 +1,94 @@
+"""Errors of layers against a hand calculation, attribution, mending, and the files of a report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from math import inf
+
+import numpy as np
+import pytest
+
+from openqnn.analysis.accuracy.debug import debug_accuracy
+from openqnn.analysis.accuracy.debug_page import debug_page
+from openqnn.analysis.accuracy.debug_report import COLUMNS, DebugReport, report_csv, report_json
+from openqnn.analysis.accuracy.layer_errors import measure_layers
+from openqnn.analysis.accuracy.mend import mending_encodings
+from openqnn.analysis.accuracy.usual import usual_graph
+from openqnn.api.session import Session
+from openqnn.runtime.metrics import sqnr
+from tests.analysis.accuracy.faults import Subject, subject_of
+from tests.analysis.accuracy.faults import plant as plant_fault
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    return subject_of("mnist_conv", 3)
+
+
+@pytest.fixture(scope="module")
+def report(subject: Subject) -> DebugReport:
+    return debug_accuracy(subject.real, subject.fixed, subject.samples)
+
+
+def test_the_entire_error_is_that_of_two_sessions(subject: Subject) -> None:
+    measured = measure_layers(subject.real, subject.fixed, subject.samples)
+    name = subject.fixed.outputs[0].name
+    with Session(subject.real) as real, Session(subject.fixed) as fixed:
+        pairs = [(real.run(s)[name], fixed.run(s)[name]) for s in subject.samples]
+    together = [np.concatenate([p[i].reshape(-1) for p in pairs]) for i in (0, 1)]
+    tally = measured.tallies[name]
+    assert tally.decibels(tally.entire) == pytest.approx(sqnr(*together), abs=1e-3)
+
+
+def test_the_first_layer_has_the_same_error_alone_and_in_the_network(subject: Subject) -> None:
+    measured = measure_layers(subject.real, subject.fixed, subject.samples)
+    layer = next(y for y in measured.pairing.layers if y.op == "Conv2d")
+    tally = measured.tallies[layer.name]
+    assert tally.isolated == pytest.approx(tally.entire, rel=1e-4)
+    assert len(layer.fixed) == 2, "the Relu belongs to the layer"
+    assert "Plus30_Output_0" in measured.pairing.fused
+
+
+def test_layers_that_only_move_numbers_add_nothing(report: DebugReport) -> None:
+    moved = [y for y in report.layers if y.op in ("Reshape", "Transpose", "PoolMax2d")]
+    assert moved
+    assert all(y.added == inf for y in moved)
+
+
+def test_attribution_tells_what_single_layers_do(report: DebugReport) -> None:
+    layers = [y for y in report.layers if y.only is not None]
+    assert layers
+    lowest = min(y.only for y in layers if y.only is not None)
+    assert lowest >= min(o.sqnr for o in report.outputs) - 4, "errors of layers add up, and may cancel"
+    assert all(y.without is None or y.without >= report.outputs[0].sqnr - 6 for y in layers)
+
+
+def test_the_files_of_a_report(report: DebugReport) -> None:
+    rows = list(csv.reader(io.StringIO(report_csv(report))))
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == 1 + len(report.layers)
+    record = json.loads(report_json(report))
+    assert record["broken"] == []
+    assert record["complete"]
+    page = debug_page(report)
+    assert "http" not in page.replace("http-equiv", "")
+    assert report.layers[0].tensor in page
+
+
+def test_encodings_that_mend_a_fault(subject: Subject) -> None:
+    planted = next(p for p in (plant_fault(subject, s) for s in range(2, 40, 9)) if p.kind == "tenth")
+    usual = usual_graph(planted.real, planted.fixed, subject.samples)
+    report = debug_accuracy(planted.real, planted.fixed, subject.samples, usual=usual, attribution=False)
+    mended = {e.name for e in mending_encodings(report, usual)}
+    assert mended & planted.tensors
+
+
+def test_an_interrupted_run_leaves_a_report(subject: Subject) -> None:
+    def interrupt(name: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    report = debug_accuracy(subject.real, subject.fixed, subject.samples, stage=interrupt)
+    assert not report.complete
+    assert "interrupted" in debug_page(report)
