@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import MODEL, Array, Given, Graph, Node
 from openqnn.ir.clone import clone_graph
@@ -104,7 +106,8 @@ def float_where_unknown(
 def _reads_unknown(plan: Plan, node: Node) -> bool:
     """Whether a node of fixed point reads a tensor that stays real, of which nothing is known.
 
-    Of constants, biases follow from other encodings, and single numbers are exact in any.
+    Of constants, biases follow from other encodings, and a single number is exact in any, however often it
+    stands there.
     """
     if plan.node_width[node] == FLOAT:
         return False
@@ -112,7 +115,7 @@ def _reads_unknown(plan: Plan, node: Node) -> bool:
         said = plan.given.get(value.name)
         if not is_real(value) or (said is not None and said.encoding is not None):
             continue
-        if value.is_constant and said is None and value.size > 1 and operand.role is not Role.BIAS:
+        if value.data is not None and said is None and operand.role is not Role.BIAS and np.ptp(value.data):
             return True
         if plan.width.get(value) == FLOAT:
             return True

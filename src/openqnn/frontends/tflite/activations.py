@@ -76,8 +76,7 @@ def log_softmax(t: Translation, x: Value) -> Value:
 @translates("L2_NORMALIZATION")
 def l2_normalization(t: Translation, x: Value) -> Value:
     """A row of zeros stays one: its length counts as 1e-3 at least."""
-    total = t.reduce_sum(t.square(x), [x.rank - 1], keep_dims=True)
-    return t.mul(x, t.rsqrt(t.maximum(total, 1e-6)))
+    return t("L2Norm", x, axis=x.rank - 1, epsilon=1e-3)
 
 
 @translates("LOCAL_RESPONSE_NORMALIZATION")

@@ -100,13 +100,6 @@ def atan2(t: Translation, y: Value, x: Value) -> Value:
     return t.select(t.equal(x, 0.0), steep, found)
 
 
-@translates("BITWISE_XOR")
-def bitwise_xor(t: Translation, a: Value, b: Value) -> Value:
-    if a.dtype is not DType.BOOL_8:
-        t.refuse("QNN has no operations on the bits of integers")
-    return t.logical_xor(a, b)
-
-
 @translates("CAST")
 def cast(t: Translation, x: Value, *, out_data_type: int = 0) -> Value:
     target = type_of(t, schema().enums["TensorType"].index(t.result().type))

@@ -6,7 +6,9 @@ import numpy as np
 
 from openqnn.frontends.tflite.table import translates
 from openqnn.frontends.tflite.translation import TfliteTranslation as Translation
-from openqnn.ir import DType, Value
+from openqnn.ir import Value
+
+MOST_SEGMENTS = 256  # each is nodes of its own
 
 
 @translates("GATHER")
@@ -115,24 +117,32 @@ def sparse_to_dense(t: Translation, indices: Value, shape: Value, values: Value,
 
 # -- segments ------------------------------------------------------------------------------------------------
 
-_REDUCTIONS = {
-    "UNSORTED_SEGMENT_SUM": ("ADD", 0.0), "UNSORTED_SEGMENT_PROD": ("MUL", 1.0),
-    "UNSORTED_SEGMENT_MAX": ("MAX", -np.inf), "UNSORTED_SEGMENT_MIN": ("MIN", np.inf),
-}  # fmt: skip
+_REDUCTIONS = {"UNSORTED_SEGMENT_SUM": ("ADD", 0.0), "UNSORTED_SEGMENT_PROD": ("MUL", 1.0)}
 
 
 @translates(*_REDUCTIONS)
 def unsorted_segment(t: Translation, x: Value, segments: Value, count: Value) -> Value:
     """Rows of one number are put together; a segment without rows has the number that changes nothing."""
     total = t.ints(count, "how many segments there are")[0]
-    reduction, start = _REDUCTIONS[t.op]
-    if x.dtype is not DType.FLOAT_32 and not np.isfinite(start):
-        info = np.iinfo(x.dtype.numpy)
-        start = info.min if start < 0 else info.max
-    elif not np.isfinite(start):
-        info = np.finfo(np.float32)
-        start = float(info.min if start < 0 else info.max)
-    return _scattered(t, x, segments, total, reduction, start)
+    return _scattered(t, x, segments, total, *_REDUCTIONS[t.op])
+
+
+@translates("UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN")
+def unsorted_segment_extreme(t: Translation, x: Value, segments: Value, count: Value) -> Value:
+    """Segment by segment: QNN scatters sums and products only."""
+    found, total = t.ints(segments, "the segments"), t.ints(count, "how many segments there are")[0]
+    if segments.rank != 1 or len(found) != x.shape[0] or not 0 < total <= MOST_SEGMENTS:
+        t.refuse(f"{total} segments of {list(segments.shape)} rows do not fit {list(x.shape)}")
+    info = np.finfo(np.float32) if x.dtype.is_float else np.iinfo(x.dtype.numpy)
+    largest = t.op == "UNSORTED_SEGMENT_MAX"
+    nothing = np.full((1, *x.shape[1:]), info.min if largest else info.max, x.dtype.numpy)
+    rows: list[Value] = []
+    for segment in range(total):
+        places = np.asarray([i for i, s in enumerate(found) if s == segment], np.int32)
+        part = t.gather(x, t.constant(places), 0) if places.size else None
+        reduced = t.reduce_max if largest else t.reduce_min
+        rows.append(t.constant(nothing) if part is None else reduced(part, [0], keep_dims=True))
+    return t.concat(rows, 0)
 
 
 def _scattered(t: Translation, x: Value, segments: Value, total: int, reduction: str, start: float) -> Value:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from openqnn.errors import ModelError, UnsupportedError
+from openqnn.errors import ModelError, OpenQnnWarning, UnsupportedError
 from openqnn.formats.encodings import Parameter
 from openqnn.frontends.dimensions import Dimensions, SourceInput, input_shape
 from openqnn.frontends.importer import BaseImporter
@@ -23,7 +24,7 @@ from openqnn.frontends.tflite.stored_numbers import numpy_type
 from openqnn.frontends.tflite.table import CUSTOM_DOMAIN, TABLE
 from openqnn.frontends.tflite.translation import TfliteTranslation
 from openqnn.frontends.translation import Refused, narrow_type
-from openqnn.ir import Array, DType, Given, Port, Value, dtype_of
+from openqnn.ir import Array, DType, Encoding, Given, Port, Value, dtype_of
 
 FUSED: Final = "fused_activation_function"
 DEEPEST = 16  # subgraphs that call each other
@@ -99,16 +100,30 @@ class Importer(BaseImporter[Operator]):
     def outside(self, tensor: Tensor, shape: tuple[int, ...], name: str = "") -> Value:
         """A graph input: what the model computes with, behind the type that it has outside."""
         name = name or tensor.name
-        dtype = self.port_type(tensor)
+        encoding = self._border(tensor)
+        real = encoding is None and is_quantized(tensor)
+        dtype = DType.FLOAT_32 if real else self.port_type(tensor)
         x = self.graph.add_input(name, narrow_type(dtype), shape, Port(dtype, shape))
-        encoding = encoding_of(tensor) if is_quantized(tensor) else None
         if encoding is None:
+            self.give(x, tensor)
             return x
         self.t.begin("", f"tflite input {name}", [name])
         real = self.t.dequantize(self.t.cast(x, self._fixed(tensor), encoding), DType.FLOAT_32)
         real.name = self.graph.unique(f"{name}_real")
         self.give(real, tensor)
         return real
+
+    def _border(self, tensor: Tensor) -> Encoding | None:
+        """The encoding of an input or output that is integers outside too.
+
+        HTP has no signed integers of 16 bits to take or give: such a tensor is real numbers outside.
+        """
+        encoding = encoding_of(tensor) if is_quantized(tensor) else None
+        if encoding is None or encoding.bitwidth == 8:
+            return encoding
+        message = f"'{tensor.name}' is {tensor.type.lower()} in the model; the graph has real numbers there"
+        warnings.warn(message, OpenQnnWarning, stacklevel=4)
+        return None
 
     def _fixed(self, tensor: Tensor) -> DType:
         if tensor.type not in STORED:
@@ -138,8 +153,8 @@ class Importer(BaseImporter[Operator]):
 
     def add_result(self, tensor: Tensor, value: Value, name: str) -> None:
         """An output of the graph: quantized ones leave as the integers that the model gives."""
-        dtype = self.port_type(tensor)
-        encoding = encoding_of(tensor) if is_quantized(tensor) else None
+        encoding = self._border(tensor)
+        dtype = DType.FLOAT_32 if encoding is None and is_quantized(tensor) else self.port_type(tensor)
         if encoding is not None and value.dtype.is_float:
             if value.name == name and not self.graph.is_output(value):
                 self._rename(value, self.graph.unique(f"{name}_real"))
@@ -179,10 +194,19 @@ class Importer(BaseImporter[Operator]):
             raise Refused(f"it reads '{lost}', which nothing gives")
         inputs = [self.env[tensors[i].name] if i >= 0 else None for i in node.inputs]
         results = self.translated(node, inputs, self.subgraph, names, label)
+        results = [self._constant(v, tensors[i]) for v, i in zip(results, node.outputs, strict=False)]
         self.bind(names, results, label)
         for i, value in zip(node.outputs, results, strict=False):
             if i >= 0 and isinstance(value, Value):
                 self.give(value, tensors[i])
+
+    def _constant(self, value: Any, tensor: Tensor) -> Any:
+        """A quantized result that is known already: a constant by the tensor's name, with its encoding."""
+        said = given_of(tensor) if is_quantized(tensor) else None
+        if said is None or not isinstance(value, Value) or value.data is None or not value.dtype.is_float:
+            return value
+        self.graph.given.setdefault(tensor.name, said)
+        return Value(tensor.name, value.dtype, value.shape, data=value.data)
 
     def _assume(self, tensor: Tensor) -> None:
         """A stand-in for a result that is refused, so that the operators behind are looked at too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openqnn.frontends.tflite.encodings import STORED, encoding_of, given_of, is_quantized
+from openqnn.frontends.tflite.encodings import STORED, given_of, is_quantized
 from openqnn.frontends.tflite.table import translates
 from openqnn.frontends.tflite.translation import TfliteTranslation as Translation
 from openqnn.ir import DType, Encoding, Value
@@ -12,13 +12,14 @@ from openqnn.ir import DType, Encoding, Value
 def quantize(t: Translation, x: Value) -> Value:
     """Nothing in real numbers, unless they already have another encoding: then both stay."""
     result = t.result()
-    encoding, said = encoding_of(result), given_of(result)
-    if encoding is None or said is None or result.type not in STORED:
+    said = given_of(result)
+    if said is None or result.type not in STORED:
         t.refuse(f"it gives {result.type.lower()} without scale and zero point, or of a width that QNN lacks")
-    have = t.graph.given.get(x.name)
-    if have is None or have.encoding == said.unsigned().encoding:
-        return x if x.producer is not None else t.copy(x)
-    return t.dequantize(t.quantize(x, STORED[result.type][1], encoding), DType.FLOAT_32)
+    have, said = t.graph.given.get(x.name), said.unsigned()
+    if have is None or have.encoding == said.encoding:
+        return x
+    dtype = DType.UFIXED_8 if said.bitwidth == 8 else DType.UFIXED_16
+    return t.dequantize(t.quantize(x, dtype, said.encoding), DType.FLOAT_32)
 
 
 @translates("DEQUANTIZE")

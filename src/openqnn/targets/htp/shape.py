@@ -62,7 +62,7 @@ def unstack_by_split(node: Node, b: Builder) -> Instead:
 def pad_by_copies(node: Node, b: Builder) -> Instead:
     # EDGE gives wrong numbers, and integers are not taken at all.
     x, scheme = node.x(0), node.enum("scheme")
-    if x.dtype.is_float and scheme != "EDGE":
+    if (x.dtype.is_float or x.dtype.is_fixed) and scheme != "EDGE":
         return None
     if x.dtype is DType.BOOL_8:
         return b.cast(b(node.op, b.cast(x, DType.INT_32), **node.params), x.dtype)
