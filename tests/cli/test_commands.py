@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import openqnn as api
-from openqnn.cli.registry import tool_names
+from openqnn.cli.registry import command_names, tool_names
 from openqnn.ir.text import parse_graph
-from tests.cli.tool import assert_refused, environment, openqnn
+from tests.cli.tool import Result, assert_refused, environment, openqnn
 from tests.models.fetch import model_path
 from tests.models.reference import reference_outputs
 from tests.models.samples import sample_inputs
@@ -293,3 +293,18 @@ def test_compiling_a_file_imports_no_frontend() -> None:
 def test_models_in_memory_convert_too() -> None:
     proto = onnx.load(model_path(MODEL))
     assert str(api.convert(proto)).splitlines()[1:] == str(api.convert(model_path(MODEL))).splitlines()[1:]
+
+
+def test_every_command_can_be_quiet_and_speak_json() -> None:
+    for name in command_names():
+        told = openqnn(name, "--help").out
+        assert "--json" in told and "--quiet" in told, name
+
+
+def test_results_as_json_or_not_at_all(network: Path) -> None:
+    """`network` is a graph file already: what a command makes of it is in its record."""
+    result = openqnn("run", network, "--random", "--json")
+    (output,) = json.loads(result.out)["outputs"].values()
+    assert output["shape"] == [1, 10] and Path(output["file"]).is_file()
+    assert openqnn("inspect", network, "--quiet").out == ""
+    assert openqnn("run", network, "--random", "--quiet") == Result(0, "", "")

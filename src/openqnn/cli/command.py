@@ -9,19 +9,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from openqnn.options.field import add_options, options_of
+from openqnn.options.field import add_options, option, options_of
 
 HELP_WIDTH = 100
 
 
 @dataclass(frozen=True)
+class Report:
+    """What a command found or made: a record for `--json`, and a function that prints it for people."""
+
+    record: Any
+    show: Callable[[], None]
+    code: int = 0
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """How much is printed."""
+
+    json: bool = option(False, "--json", help="print the result as JSON")
+    quiet: bool = option(False, "--quiet", help="print errors only")
+
+
+@dataclass(frozen=True)
 class Command:
-    """A subcommand of `openqnn`."""
+    """A subcommand of `openqnn`; `--json` and `--quiet` are added where its groups do not declare them."""
 
     name: str
     doc: str
     groups: tuple[type[Any], ...]
-    run: Callable[[Namespace], int]
+    run: Callable[[Namespace], int | Report]
+
+    def missing_options(self) -> list[str]:
+        """The options of `ReportOptions` that its groups do not declare."""
+        own = {name for group in self.groups for name, _ in options_of(group)}
+        return [name for name, _ in options_of(ReportOptions) if name not in own]
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
 
 from openqnn import __version__
+from openqnn.cli.command import ReportOptions, print_json
 from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
 from openqnn.cli.registry import command_named, command_names
@@ -27,6 +31,7 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
         p = sub.add_parser(command.name, help=command.doc, description=command.doc, allow_abbrev=False)
         for group in command.groups:
             add_options(p, group)
+        add_options(p, ReportOptions, command.missing_options())
         p.set_defaults(run=command.run)
     return top
 
@@ -40,7 +45,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     declare_ops(arguments)
-    return arguments.run(arguments)
+    with ExitStack() as stack:
+        if arguments.quiet and not arguments.json:
+            nothing = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(nothing))
+        result = arguments.run(arguments)
+        if isinstance(result, int):
+            return result
+        if arguments.json:
+            print_json(result.record)
+        else:
+            result.show()
+        return result.code
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -101,21 +101,29 @@ def options_of(group: type[Any]) -> Iterator[tuple[str, Option]]:
             yield field.name, cast(Option, field.metadata[_KEY])
 
 
-def add_options(parser: argparse.ArgumentParser, group: type[Any]) -> None:
-    """Adds every option of a group, under the group's docstring as heading."""
+def add_options(
+    parser: argparse.ArgumentParser, group: type[Any], names: Collection[str] | None = None
+) -> None:
+    """Adds the options of a group, all unless some are named, under the group's docstring as heading."""
+    chosen = {name: each for name, each in options_of(group) if names is None or name in names}
+    if not chosen:
+        return
     section = parser.add_argument_group((group.__doc__ or group.__name__).strip().rstrip("."))
-    rivals: dict[str, Any] = {}
+    rivals: dict[str, Any] = {"": section}
     defaults = {f.name: f.default for f in dataclasses.fields(group)}
-    for name, declared in options_of(group):
-        kept = {k: v for k, v in declared.settings.items() if v is not None}
-        if declared.is_flag:
-            kept["dest"] = name
-            kept["default"] = None if declared.repeats else defaults[name]
-        place: Any = section
-        if declared.exclusive:
-            place = rivals.setdefault(declared.exclusive, None) or section.add_mutually_exclusive_group()
-            rivals[declared.exclusive] = place
-        place.add_argument(*declared.names, **kept)
+    for name, declared in chosen.items():
+        if declared.exclusive not in rivals:
+            rivals[declared.exclusive] = section.add_mutually_exclusive_group()
+        settings = _argparse_settings(name, declared, defaults[name])
+        rivals[declared.exclusive].add_argument(*declared.names, **settings)
+
+
+def _argparse_settings(name: str, declared: Option, default: Any) -> dict[str, Any]:
+    kept = {k: v for k, v in declared.settings.items() if v is not None}
+    if declared.is_flag:
+        kept["dest"] = name
+        kept["default"] = None if declared.repeats else default
+    return kept
 
 
 def read_options(arguments: argparse.Namespace, group: type[Group]) -> Group:

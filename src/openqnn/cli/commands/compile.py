@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.context_tools import CompileOptions
 from openqnn.options.field import read_options
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openqnn.vendor.source import Source
 
 
-def run_compile(arguments: Namespace) -> int:
+def run_compile(arguments: Namespace) -> Report:
     from openqnn.cli.shared.binaries import check_binary, default_binary, print_compiled
     from openqnn.cli.shared.vendor_setup import remark, setup
     from openqnn.formats.atomic import Parked
@@ -37,8 +37,8 @@ def run_compile(arguments: Namespace) -> int:
         parked = Parked("context.bin")
         compiled = compile_source(found, made.target, file=str(parked.path), note=remark)
         _wrap(parked.path, target, embed=not options.external)
-    print_compiled(compiled, target)
-    return 0
+    record = {"output": str(target), "graphs": list(compiled.graphs), "bytes": compiled.size}
+    return Report(record, lambda: print_compiled(compiled, target))
 
 
 def _compiled_source(given: SourceOptions) -> Source:

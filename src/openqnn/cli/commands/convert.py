@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.graph_files import check_graph_file, write_graph_file
 from openqnn.options.field import read_options
 from openqnn.options.output import ConvertOutput
 from openqnn.options.source import SourceOptions
 
 
-def run_convert(arguments: Namespace) -> int:
+def run_convert(arguments: Namespace) -> Report:
     from openqnn.api.convert import convert
     from openqnn.cli.progress import Stages
     from openqnn.formats.atomic import replacing_any_kind
@@ -30,10 +31,10 @@ def run_convert(arguments: Namespace) -> int:
     if explain is not None:
         from openqnn.cli.report import print_explanation
 
-        print_explanation(explain)
-    if not output.quiet:
-        print(f"{target}: {len(graph.nodes)} nodes, {target.stat().st_size:,} bytes")
-    return 0
+        print_explanation(explain, file=sys.stderr if arguments.json else sys.stdout)
+    size = target.stat().st_size
+    record = {"output": str(target), "nodes": len(graph.nodes), "bytes": size}
+    return Report(record, lambda: print(f"{target}: {len(graph.nodes)} nodes, {size:,} bytes"))
 
 
 COMMAND = Command(

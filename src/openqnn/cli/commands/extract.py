@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.options.context_tools import ExtractOptions
 from openqnn.options.field import read_options
 
 
-def run_extract(arguments: Namespace) -> int:
+def run_extract(arguments: Namespace) -> Report:
     from openqnn.cli.shared.binaries import check_binary, default_binary
     from openqnn.emit.epcontext import read_epcontext
     from openqnn.formats.atomic import replacing
@@ -22,8 +22,9 @@ def run_extract(arguments: Namespace) -> int:
     data = found.binary()
     with replacing(target) as file:
         file.write(data)
-    print(f"{target}: {', '.join(found.partitions)}, {len(data):,} bytes")
-    return 0
+    graphs = list(found.partitions)
+    record = {"output": str(target), "graphs": graphs, "bytes": len(data)}
+    return Report(record, lambda: print(f"{target}: {', '.join(graphs)}, {len(data):,} bytes"))
 
 
 COMMAND = Command(

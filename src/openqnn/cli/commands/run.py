@@ -5,13 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.options.field import read_options
 from openqnn.options.output import RunIo
 from openqnn.options.source import SourceOptions
 
 
-def run_run(arguments: Namespace) -> int:
+def run_run(arguments: Namespace) -> Report:
     from openqnn.api.files import open_graph
     from openqnn.api.session import Session
     from openqnn.cli.report import print_results
@@ -25,8 +25,11 @@ def run_run(arguments: Namespace) -> int:
     paths = output_paths(Path(io.output_dir), results)
     for name, array in results.items():
         write_array(paths[name], array)
-    print_results(results, paths)
-    return 0
+    record = {
+        name: {"file": str(paths[name]), "dtype": str(array.dtype), "shape": list(array.shape)}
+        for name, array in results.items()
+    }
+    return Report({"outputs": record}, lambda: print_results(results, paths))
 
 
 COMMAND = Command("run", "Run a model on arrays from files.", (SourceOptions, RunIo), run_run)

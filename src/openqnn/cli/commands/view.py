@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.serve_pages import serve_pages
 from openqnn.errors import OutputError
 from openqnn.options.field import read_options
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PAGE_MARK = "<title>OpenQNN viewer</title>"
 
 
-def run_view(arguments: Namespace) -> int:
+def run_view(arguments: Namespace) -> int | Report:
     from openqnn.viewer.open_views import read_overlay
     from openqnn.viewer.page import html_page
 
@@ -38,8 +38,8 @@ def run_view(arguments: Namespace) -> int:
     with replacing(options.html) as file:
         file.write(page.encode("utf-8"))
     nodes = " and ".join(f"{len(view.nodes):,}" for view in views)
-    print(f"{options.html}: {nodes} nodes, {len(page):,} bytes")
-    return 0
+    record = {"output": options.html, "nodes": [len(view.nodes) for view in views], "bytes": len(page)}
+    return Report(record, lambda: print(f"{options.html}: {nodes} nodes, {len(page):,} bytes"))
 
 
 def _check_page(target: Path) -> None:
