@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openqnn.api.session import Session
     from openqnn.frontends.custom_ops import composite
     from openqnn.ir import Encoding, Graph, Node, Value
+    from openqnn.ops.custom_function import custom_op
 
 __version__ = "0.1.0"
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "compile",
     "composite",
     "convert",
+    "custom_op",
     "errors",
     "load",
     "load_custom_ops",
@@ -46,6 +48,7 @@ _HOMES = {
     "openqnn.ir": ("Encoding", "Graph", "Node", "Value"),
     "openqnn.api.compile": ("compile",),
     "openqnn.frontends.custom_ops": ("composite",),
+    "openqnn.ops.custom_function": ("custom_op",),
     "openqnn.api.custom_ops": ("load_custom_ops",),
     "openqnn.api.convert": ("Report", "check", "convert"),
     "openqnn.api.files": ("load",),

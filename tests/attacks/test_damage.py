@@ -115,7 +115,7 @@ def test_external_data_with_a_checksum(tmp_path: Path) -> None:
 
 def test_a_constant_of_another_type_than_the_text_says(graph: openqnn.Graph, tmp_path: Path) -> None:
     graph.save(tmp_path / "m.oqnn")
-    text, constants = read_container(tmp_path / "m.oqnn")
+    text, constants, _ = read_container(tmp_path / "m.oqnn")
     turned = {name: array.view(np.int32) for name, array in constants.items()}
     write_container(tmp_path / "n.oqnn", text, turned)
     with pytest.raises(ModelError, match="is float32, and its data int32"):

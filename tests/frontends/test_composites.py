@@ -149,7 +149,7 @@ def test_ambiguous_name() -> None:
     ("name", "content", "message"),
     [
         ("none.py", None, "no such file"),
-        ("ops.txt", "", "not a Python file"),
+        ("ops.txt", "", "neither a Python file nor XML"),
         ("bad.py", "def f(:\n", r"bad.py:1: "),
         ("raises.py", "\n1 / 0\n", r"ZeroDivisionError: division by zero \(at .*raises.py:2\)"),
         ("name.py", "import openqnn\n@openqnn.composite\ndef f(q): ...\n", "declared by domain and name"),

@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_arrays_come_back(file: Path) -> None:
-    text, arrays = read_container(file)
+    text, arrays, _ = read_container(file)
     assert text == "the text ü"
     assert list(arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
@@ -165,9 +165,9 @@ def test_saving_over_the_file_that_it_was_loaded_from(tmp_path: Path) -> None:
     """The old file stays mapped until its last view is gone: the new one is written beside it."""
     path = tmp_path / "a.oqnn"
     write_container(path, "one", {"w": WEIGHT})
-    _, arrays = read_container(path)
+    _, arrays, _ = read_container(path)
     write_container(path, "two", arrays)
-    text, again = read_container(path)
+    text, again, _ = read_container(path)
     assert text == "two"
     assert np.array_equal(again["w"], WEIGHT)
     assert json.dumps("two").encode() in path.read_bytes()

@@ -1,4 +1,4 @@
-"""Files in which users declare operations of their own: Python modules with composites and custom ops."""
+"""Files in which users declare operations of their own: Python modules, and the XML of op packages."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ import sys
 from importlib import util
 from pathlib import Path
 
-from openqnn.errors import InputError, OpenQnnError
+from openqnn.errors import InputError, OpenQnnError, UsageError
+from openqnn.formats.op_package_xml import read_op_package
 from openqnn.frontends.custom_ops import line_of
+from openqnn.ops.custom import declare_package
 
 
 def load_custom_ops(*paths: str | os.PathLike[str]) -> None:
-    """Runs Python files that declare operations; what they declare holds for this process.
+    """Reads files that declare operations: Python files are run, XML files are those of op packages.
 
-    InputError where a file cannot be run, with the line at fault.
+    What they declare holds for this process. InputError where a file cannot be read, with the line at fault.
     """
-    for path in paths:
-        _run(Path(path))
+    for path in map(Path, paths):
+        if not path.is_file():
+            raise InputError(f"{path}: no such file")
+        (_read if path.suffix == ".xml" else _run)(path)
+
+
+def _read(path: Path) -> None:
+    try:
+        declare_package(read_op_package(path), str(path))
+    except UsageError as e:
+        raise InputError(f"{path}: {e.message}", hint=e.hint) from e
 
 
 def _run(path: Path) -> None:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
     if path.suffix != ".py":
-        hint = "custom ops are declared in a Python file: --custom_ops my_ops.py"
-        raise InputError(f"{path}: not a Python file", hint=hint)
+        hint = "custom ops are declared in a Python file, or in the XML of an op package"
+        raise InputError(f"{path}: neither a Python file nor XML", hint=hint)
     name = f"openqnn_custom_{path.stem}"
     spec = util.spec_from_file_location(name, path.absolute())
     assert spec is not None and spec.loader is not None

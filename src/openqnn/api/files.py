@@ -9,13 +9,14 @@ from typing import Any
 
 from openqnn.errors import ModelError, UsageError, VerifyError
 from openqnn.formats.oqnn import is_container
-from openqnn.ir import Graph
+from openqnn.ir import BUILTIN_PACKAGE, Graph
 from openqnn.ir.oqnn import load_graph
 
 DLC = ".dlc"
 VENDOR_FILES = (DLC, ".so", ".c")
 CONTEXT = ".bin"
 DLC_TIMEOUT = 600.0  # seconds
+PACKAGE = ".package"  # ends the names of the records in which a DLC keeps declarations of custom ops
 KNOWN = ".given"  # ends the name of the record in which a DLC keeps what is known of encodings beside them
 
 
@@ -42,6 +43,7 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     chosen = next((net for net in nets if graph in ("", net.name)), None)
     if chosen is None:
         raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {', '.join(names) or 'none'}")
+    _declare_stored(path, f"{chosen.name}.")
     found = graph_of(chosen)
     if Path(path).suffix == DLC:
         from openqnn.formats.dlc_metadata import read_record
@@ -51,14 +53,32 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     return found
 
 
+def _declare_stored(path: str | os.PathLike[str], prefix: str) -> None:
+    """Custom ops as the file's writer knew them, where nobody declares them otherwise."""
+    from openqnn.formats.dlc_metadata import read_record, record_names
+    from openqnn.ops.custom_store import declare_texts
+
+    if Path(path).suffix != DLC:
+        return
+    names = [n for n in record_names(path) if n.startswith(prefix) and n.endswith(PACKAGE)]
+    declare_texts([read_record(path, name) for name in names], str(path))
+
+
 def _sound(graph: Graph, path: str | os.PathLike[str]) -> Graph:
     """A graph that makes sense, or ModelError: any text can stand in a file."""
     from openqnn.ir.verify import verify
     from openqnn.ops import infer_outputs
+    from openqnn.ops.custom import unknown_op
     from openqnn.ops.schema import OPS
 
     damaged = "the file is damaged, or of another version: convert the model again"
+    for node in graph.nodes:
+        if node.op not in OPS and node.op_name in OPS:
+            node.op = node.op_name  # QNN's own op under another package's name
     unknown = next((node for node in graph.nodes if node.op not in OPS), None)
+    if unknown is not None and unknown.package != BUILTIN_PACKAGE:
+        error = unknown_op(unknown.package, unknown.op_name)
+        raise ModelError(f"{path}: {error.message}", hint=error.hint)
     if unknown is not None:
         raise ModelError(f"{path}: {unknown.where}: there is no operation '{unknown.op}'", hint=damaged)
     try:
@@ -82,7 +102,9 @@ def save_dlc(
     from openqnn.emit.emission_order import with_package
     from openqnn.formats.atomic import replacing_path
     from openqnn.formats.dlc_metadata import add_metadata, add_record
+    from openqnn.formats.op_package_xml import print_op_package
     from openqnn.ir.text import print_known
+    from openqnn.ops.custom import packages_of
     from openqnn.vendor.remote import write_dlc
 
     names: dict[str, str] = {}
@@ -90,6 +112,8 @@ def save_dlc(
     with replacing_path(path) as temporary:
         write_dlc([with_package(net, package) if package else net], temporary, timeout=DLC_TIMEOUT)
         add_metadata(temporary, metadata or {})
+        for declared in packages_of(graph):
+            add_record(temporary, f"{net.name}.{declared.name}{PACKAGE}", print_op_package(declared))
         if graph.given or graph.provenance:
             given = {names[name]: said for name, said in graph.given.items() if name in names}
             sources = {names[name]: source for name, source in graph.provenance.items() if name in names}

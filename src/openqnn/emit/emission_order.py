@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
+from openqnn.ir import BUILTIN_PACKAGE
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_name
 
@@ -66,8 +67,9 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def with_package(net: Net, package: str) -> Net:
-    """Every node in the given op package."""
-    return replace(net, nodes=tuple(replace(node, package=package) for node in net.nodes))
+    """Every node of QNN's own package in the given one; those of other packages stay what they are."""
+    own = (replace(n, package=package) if n.package == BUILTIN_PACKAGE else n for n in net.nodes)
+    return replace(net, nodes=tuple(own))
 
 
 def anonymous(net: Net) -> Net:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from openqnn.errors import ModelError, OpenQnnError
-from openqnn.ir import Blocks, DType, Encoding, Graph, Node, Port, Value
+from openqnn.formats.op_package import SCALAR, OperandDef
+from openqnn.ir import BUILTIN_PACKAGE, Blocks, DType, Encoding, Graph, Node, Port, Value, op_key
 from openqnn.ops import complete, infer_outputs, plain
-from openqnn.ops.schema import OPS, OpSchema, Param
+from openqnn.ops.custom import datatype_name, declare_seen, is_seen
+from openqnn.ops.schema import OPS, REQUIRED, OpSchema, Param
 from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, block_axis
 
 
@@ -56,21 +58,50 @@ def _encoding(dtype: DType, tensor: NetTensor) -> Encoding | None:
 
 
 def _add(graph: Graph, record: NetNode, values: dict[str, Value]) -> None:
-    schema = OPS.get(record.op)
-    if schema is None:
-        raise ModelError(f"{record}: operation '{record.op}' of package '{record.package}' is not known")
     inputs = [None if name is None else values[name] for name in record.inputs]
     while inputs and inputs[-1] is None:
         inputs.pop()
     outputs = [values[name] for name in record.outputs]
+    op = _op(record, inputs, outputs)
+    schema = OPS[op]
     rank = inputs[0].rank if inputs and inputs[0] is not None else 0
     try:
         params = complete(schema, _params(schema, record), rank, str(record))
-        node = Node(record.op, record.name, inputs, outputs, params, record.source, record.package)
+        node = Node(op, record.name, inputs, outputs, params, record.source, record.package)
         _restore_scalars(node)
     except OpenQnnError as e:
         raise ModelError(e.message, hint=e.hint) from e
     graph.add(node)
+
+
+def _op(record: NetNode, inputs: list[Value | None], outputs: list[Value]) -> str:
+    """The op's key: of its package, or QNN's own under another package's name.
+
+    An operation that nobody declared is taken as the records have it.
+    """
+    key = op_key(record.package, record.op)
+    if key in OPS and (not is_seen(key) or _fits(OPS[key], record)):
+        return key
+    if record.op in OPS:
+        return record.op
+    if record.package == BUILTIN_PACKAGE:
+        raise ModelError(f"{record}: operation '{record.op}' of package '{record.package}' is not known")
+    given = [v.dtype for v in inputs if v is not None]
+    params = [_seen_param(name, value) for name, value in record.params]
+    return declare_seen(record.package, record.op, given, [v.dtype for v in outputs], params)
+
+
+def _fits(schema: OpSchema, record: NetNode) -> bool:
+    """Whether an op that is known from a file is used here as it was there."""
+    names = {p.name for p in schema.params}
+    needed = {p.name for p in schema.params if p.default is REQUIRED}
+    given = {name for name, _ in record.params}
+    return needed <= given <= names and len(record.inputs) <= len(schema.inputs)
+
+
+def _seen_param(name: str, value: NetScalar | NetTensor) -> OperandDef:
+    rank = f"{len(value.dims)}D" if isinstance(value, NetTensor) else SCALAR
+    return OperandDef(name, datatypes=(datatype_name(DType(value.dtype)),), rank=rank)
 
 
 def _restore_scalars(node: Node) -> None:

@@ -65,7 +65,7 @@ def lower(graph: Graph, names: dict[str, str] | None = None, *, idle: bool = Fal
     inputs = tuple(tensor(v) for v in graph.inputs if idle or v.users or graph.is_output(v))
     nodes = [
         NetNode(
-            node_names.of(node), node.package, node.op,
+            node_names.of(node), node.package, node.op_name,
             tuple(None if v is None else tensor(v) for v in node.inputs),
             tuple(tensor(v) for v in node.outputs),
             _params(node, node_names.of(node), tensor_names), node.source,

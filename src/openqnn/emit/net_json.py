@@ -23,6 +23,7 @@ import numpy as np
 
 from openqnn.emit.emission_order import input_names, steps, unique_params
 from openqnn.formats.atomic import replacing
+from openqnn.ir import op_key
 from openqnn.ops.schema import OPS
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind
@@ -176,7 +177,7 @@ def _axis_formats(net: Net) -> dict[str, tuple[str, str]]:
     """Layouts as the ops that read and write the tensors declare them."""
     found: dict[str, tuple[str, str]] = {}
     for node in net.nodes:
-        schema = OPS.get(node.op)
+        schema = OPS.get(op_key(node.package, node.op)) or OPS.get(node.op)
         if schema is None:
             continue
         operands = [

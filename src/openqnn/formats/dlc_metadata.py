@@ -43,3 +43,11 @@ def read_record(path: str | os.PathLike[str], name: str) -> str:
             return archive.read(name).decode("utf-8", "replace") if name in archive.namelist() else ""
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
         raise ModelError(f"{path} is not a DLC file, or a damaged one: {e}") from e
+
+
+def record_names(path: str | os.PathLike[str]) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
+        raise ModelError(f"{path} is not a DLC file: {e}") from e

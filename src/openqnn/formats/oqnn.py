@@ -3,7 +3,7 @@
     8 bytes   magic
     u64       length of the header
     header    JSON: {"text": ..., "constants": {name: [type, stored shape, axis order, offset, CRC-32]},
-              "checksum": CRC-32 of both}
+              "packages": [XML of custom ops, where the graph has any], "checksum": CRC-32 of all}
     data      constants, each at a multiple of 64 bytes; offsets count from the first multiple behind the
     header
 
@@ -18,7 +18,7 @@ import math
 import mmap
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
@@ -51,14 +51,21 @@ def _stored(array: Array) -> tuple[Array, list[int]]:
     return np.ascontiguousarray(array), list(range(array.ndim))
 
 
-def write_container(path: str | os.PathLike[str], text: str, constants: Mapping[str, Array]) -> None:
+def write_container(
+    path: str | os.PathLike[str],
+    text: str,
+    constants: Mapping[str, Array],
+    packages: Sequence[str] = (),
+) -> None:
     stored = {name: _stored(array) for name, array in constants.items()}
     table: dict[str, Any] = {}
     offset = 0
     for name, (array, order) in stored.items():
         table[name] = [array.dtype.name, list(array.shape), order, offset, zlib.crc32(_bytes(array))]
         offset = _aligned(offset + array.nbytes)
-    header = json.dumps({"text": text, "constants": table, "checksum": _checksum(text, table)}).encode()
+    more = {"packages": list(packages)} if packages else {}
+    checksum = _checksum(text + "".join(packages), table)
+    header = json.dumps({"text": text, "constants": table, **more, "checksum": checksum}).encode()
     with replacing(path) as file:
         file.write(MAGIC + len(header).to_bytes(8, "little") + header)
         for array, _ in stored.values():
@@ -90,8 +97,8 @@ def is_container(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]:
-    """The text and the constants, as views into the mapped file."""
+def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array], list[str]]:
+    """The text, the constants as views into the mapped file, and declarations of custom ops."""
     check_regular(path)
     try:
         with Path(path).open("rb") as file:
@@ -106,11 +113,11 @@ def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array]]
     try:
         header = cast("dict[str, Any]", json.loads(bytes(data[start:end])))
         entries = cast("dict[str, Any]", header["constants"])
-        text = str(header["text"])
-        if header.get("checksum", checked := _checksum(text, entries)) != checked:
+        text, packages = str(header["text"]), [str(p) for p in header.get("packages", [])]
+        if header.get("checksum", checked := _checksum(text + "".join(packages), entries)) != checked:
             raise ValueError("its text does not have its checksum")
         constants = {name: _view(data, _aligned(end), name, entry) for name, entry in entries.items()}
-        return text, constants
+        return text, constants, packages
     except _DAMAGE as e:
         raise ModelError(
             f"{path}: the file is damaged or truncated: {e}", hint="convert the model again"

@@ -12,15 +12,18 @@ positional, attributes are keywords. Frontends look here before they look into t
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection
-from functools import wraps
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Final
 
 from openqnn.errors import OpenQnnError, UsageError
+from openqnn.formats.op_package import OperandDef
 from openqnn.frontends.registry import Translator
-from openqnn.frontends.translation import Refused, Translation
-from openqnn.ir import Value
+from openqnn.frontends.translation import Refused, Translation, narrow_type
+from openqnn.ir import DType, Node, Shape, Value, dtype_of
+from openqnn.ops import OPS, complete
+from openqnn.ops.custom import IMAGE, CustomOp, custom_ops, dtypes_of, results_of
 
 _COMPOSITES: Final[dict[tuple[str, str], Translator]] = {}
 _MARKS: Final = ("::", ".", "/", ":")  # between domain and name, where a framework has one text for both
@@ -102,15 +105,116 @@ def custom_translator(name: str, domain: str | None = None) -> Translator | None
     Every frontend asks here first. Raises Refused where a bare name could mean several.
     """
     if domain is not None:
-        return _COMPOSITES.get((domain, name))
-    found = _by_text(name, _COMPOSITES)
-    return _COMPOSITES[found] if found is not None else None
+        found = _COMPOSITES.get((domain, name))
+        return found or _translator_of([op for op in _declared() if _fits(op, name, domain)])
+    key = _by_text(name, _COMPOSITES)
+    if key is not None:
+        return _COMPOSITES[key]
+    ops = {(op.domain or op.package, op.declared.name): op for op in _declared()}
+    other = _by_text(name, ops)
+    return _translator_of([ops[other]] if other is not None else [])
 
 
 def _by_text(text: str, keys: Collection[tuple[str, str]]) -> tuple[str, str] | None:
-    whole = [k for k in keys if (text == k[1] and not k[0]) or text in (f"{k[0]}{m}{k[1]}" for m in _MARKS)]
+    whole = [k for k in keys if text in (k[1] if not k[0] else "", *(f"{k[0]}{m}{k[1]}" for m in _MARKS))]
     found = whole or [k for k in keys if k[1] == text]
     if len(found) > 1:
         domains = " and ".join(repr(k[0]) for k in sorted(found))
         raise Refused(f"'{text}' is declared for the domains {domains}, and the model names none")
     return found[0] if found else None
+
+
+# -- custom ops ----------------------------------------------------------------------------------------------
+
+
+def _declared() -> list[CustomOp]:
+    return [op for op in custom_ops() if not op.seen]
+
+
+def _fits(op: CustomOp, name: str, domain: str) -> bool:
+    """A declaration without a domain is for the ops of any, unless it leaves QNN's own translation alone."""
+    if op.declared.name != name or (op.declared.use_default_translation and not domain):
+        return False
+    return op.domain is None or op.domain == domain
+
+
+def _translator_of(found: list[CustomOp]) -> Translator | None:
+    if len(found) > 1:
+        keys = " and ".join(op.key for op in found)
+        raise Refused(f"{found[0].declared.name} is declared as {keys}", hint="give each its domain")
+    return partial(add_custom, found[0]) if found else None
+
+
+def add_custom(op: CustomOp, t: Translation, *inputs: Value | None, **attributes: Any) -> list[Value]:
+    """A node of the user's package: attributes become parameters, images come in the layout it declares."""
+    given = [t.operand(v) for v in inputs]
+    count = len(op.declared.inputs)
+    if not t.channels_last:
+        given = [_to_last(t, v, op.declared.inputs[min(i, count - 1)].layout) for i, v in enumerate(given)]
+    for v, d in zip(given, op.declared.inputs, strict=False):
+        if d.static and v is not None and not v.is_constant:
+            t.refuse(f"input '{d.name}' of {op.key} is to be static, and '{v.name}' is computed at run time")
+    params = params_from(op, attributes)
+    shapes, dtypes = _results(op, t, given, params)
+    made = t.many(op.declared.name, *given, package=op.package, shapes=shapes, dtypes=dtypes, **params)
+    return [v if t.channels_last else _to_first(t, v, _output(op, i).layout) for i, v in enumerate(made)]
+
+
+def params_from(op: CustomOp, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by the attributes of a source node, in whichever framework: the one table for all."""
+    names = {op.attributes.get(p.name, p.name): p.name for p in op.declared.params}
+    unknown = [a for a in attributes if a not in names]
+    if unknown:
+        known = ", ".join(names) or "none"
+        raise Refused(f"attribute '{unknown[0]}' is no parameter of {op.key}", hint=f"it has: {known}")
+    return {names[name]: value for name, value in attributes.items()}
+
+
+def _to_last(t: Translation, v: Value | None, layout: str) -> Value | None:
+    return t.to_last(v) if v is not None and layout in IMAGE and v.rank == len(layout) else v
+
+
+def _to_first(t: Translation, v: Value, layout: str) -> Value:
+    return t.to_first(v) if layout in IMAGE and v.rank == len(layout) else v
+
+
+def _output(op: CustomOp, index: int) -> OperandDef:
+    return op.declared.outputs[min(index, len(op.declared.outputs) - 1)]
+
+
+def _results(
+    op: CustomOp, t: Translation, inputs: Sequence[Value | None], params: Mapping[str, Any]
+) -> tuple[list[Shape], list[DType]]:
+    """Shapes and types of the outputs: by the user's rule or function, or as the model states them."""
+    schema, first = OPS[op.key], next((v for v in inputs if v is not None), None)
+    full = complete(schema, dict(params), first.rank if first is not None else 0, op.key)
+    node = Node(op.key, t.builder.stem, list(inputs), [], full, t.builder.source, op.package)
+    if op.shapes is None and op.function is None:
+        shapes = _stated(op, t)
+        return shapes, [_dtype(op, i, first, None) for i in range(len(shapes))]
+    made = results_of(op, node) if op.function is not None else []
+    shapes = [tuple(s) for s in schema.infer(node)]
+    kinds = [narrow_type(dtype_of(a.dtype)) for a in made]
+    return shapes, [_dtype(op, i, first, kinds[i] if i < len(kinds) else None) for i in range(len(shapes))]
+
+
+def _stated(op: CustomOp, t: Translation) -> list[Shape]:
+    shapes: list[Shape] = []
+    for i, name in enumerate(t.outputs):
+        found, layout = t.output_shape(i), _output(op, i).layout
+        if found is None:
+            t.refuse(
+                f"{op.key}: nobody says what shape '{name}' has",
+                hint="give the model value_info for it, a function with --custom_ops, or a library with"
+                " --converter_op_package_lib",
+            )
+        turned = not t.channels_last and layout in IMAGE and len(found) == len(layout)
+        shapes.append((found[0], *found[2:], found[1]) if turned else found)
+    return shapes
+
+
+def _dtype(op: CustomOp, index: int, first: Value | None, made: DType | None) -> DType:
+    """The function's type, or that of the first input, where it is declared; else the first declared one."""
+    allowed = dtypes_of(op, _output(op, index))
+    wanted = [t for t in (made, first.dtype if first is not None else None) if t is not None]
+    return next((t for t in wanted if not allowed or t in allowed), allowed[0] if allowed else DType.FLOAT_32)

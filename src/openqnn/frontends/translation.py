@@ -37,6 +37,7 @@ class Translation(Vocabulary):
         self.builder = Builder(graph)
         self.run_subgraph: Any = None  # set by an importer of models with control flow: body -> list[Value]
         self.declared: Mapping[str, Shape | None] = {}  # shapes that the model itself states, by value name
+        self.channels_last = False  # whether images of the source are NHWC, as QNN's are
         self.fixed = False  # in the body of a function: names and source stay those of the call
 
     def begin(self, op: str, source: str, outputs: Sequence[str]) -> None:

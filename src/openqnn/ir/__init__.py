@@ -2,7 +2,7 @@
 
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Blocks, Encoding
-from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
+from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value, op_key
 from openqnn.ir.preset import MODEL, OVERRIDE, Given
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "Shape",
     "Value",
     "dtype_of",
+    "op_key",
 ]

@@ -26,6 +26,12 @@ Array: TypeAlias = NDArray[Any]
 ParamValue: TypeAlias = "int | float | bool | str | tuple[ParamValue, ...]"
 
 BUILTIN_PACKAGE = "qti.aisw"
+PACKAGE_MARK = "::"
+
+
+def op_key(package: str, name: str) -> str:
+    """What `Node.op` is for an op of a package: QNN's own go by their name, others by package and name."""
+    return name if package == BUILTIN_PACKAGE else f"{package}{PACKAGE_MARK}{name}"
 
 
 @dataclass(eq=False, slots=True)
@@ -86,6 +92,11 @@ class Node:
     @property
     def out(self) -> Value:
         return self.outputs[0]
+
+    @property
+    def op_name(self) -> str:
+        """The op's name within its package."""
+        return self.op.rpartition(PACKAGE_MARK)[2]
 
     @property
     def where(self) -> str:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from openqnn.errors import ModelError, UsageError
 from openqnn.formats.oqnn import read_container, write_container
-from openqnn.ir.graph import Graph
+from openqnn.ir.graph import BUILTIN_PACKAGE, Graph
 from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
 
 # Writers of other files by suffix, as module and function, which are imported when asked for.
@@ -28,7 +29,14 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         getattr(import_module(module), function)(graph, path)
         return
     large = {v.name: v.data for v in graph.constants() if v.data is not None and v.size > INLINE_ELEMENTS}
-    write_container(path, print_graph(graph), large)
+    has_custom = any(node.package != BUILTIN_PACKAGE for node in graph.nodes)
+    packages: list[str] = _store().declaration_texts(graph) if has_custom else []
+    write_container(path, print_graph(graph), large, packages)
+
+
+def _store() -> Any:
+    """Custom ops are declared where ops are, above this layer; graphs of QNN's own ops never ask."""
+    return import_module("openqnn.ops.custom_store")
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -40,8 +48,10 @@ def check_name(path: str | os.PathLike[str]) -> None:
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
     """Reads it back; constants stay in the mapped file."""
-    text, constants = read_container(path)
+    text, constants, packages = read_container(path)
     try:
+        if packages:
+            _store().declare_texts(packages, str(path))
         return parse_graph(text, constants)
     except ModelError as e:
         raise ModelError(f"{path}: {e.message}", hint=e.hint or "convert the model again") from e

@@ -24,7 +24,7 @@ import numpy as np
 from openqnn.errors import ModelError
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Blocks, Encoding
-from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value
+from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value, op_key
 from openqnn.ir.preset import Given
 
 INLINE_ELEMENTS = 8
@@ -63,11 +63,12 @@ def _constants(values: list[Any], seen: set[Value]) -> Iterator[str]:
 def _node(node: Node) -> str:
     outputs = ", ".join(_declared(v) for v in node.outputs)
     inputs = ", ".join("_" if v is None else _ref(v) for v in node.inputs)
-    package = "" if node.package == BUILTIN_PACKAGE else f"{_string(node.package)}::"
+    mark = "::" if node.op != node.op_name else ":"  # one: QNN's own op under another package's name
+    package = "" if node.package == BUILTIN_PACKAGE else f"{_string(node.package)}{mark}"
     params = "".join(f" {k}={_param(v)}" for k, v in node.params.items())
     name = "" if node.outputs and node.name == node.outputs[0].name else f" name {_string(node.name)}"
     source = f" @ {_string(node.source)}" if node.source else ""
-    return f"{outputs} = {package}{node.op}({inputs}){params}{name}{source}"
+    return f"{outputs} = {package}{node.op_name}({inputs}){params}{name}{source}"
 
 
 def _declared(value: Value) -> str:
@@ -258,12 +259,13 @@ class _Parser:
         while self.skip("mark", ","):
             outputs.append(self.declared())
         self.take("mark", "=")
-        package = BUILTIN_PACKAGE
+        package, own = BUILTIN_PACKAGE, True
         if self.next()[0] == "string":
             package = self.string()
             self.take("mark", ":")
-            self.take("mark", ":")
-        node = Node(self.take("word"), outputs[0].name, self.operands(), outputs, package=package)
+            own = not self.skip("mark", ":")
+        op = self.take("word") if own else op_key(package, self.take("word"))
+        node = Node(op, outputs[0].name, self.operands(), outputs, package=package)
         while (
             self.next()[0] == "word"
             and self.next()[1] not in ("name", "input", "output", "const", "given", "encoded")

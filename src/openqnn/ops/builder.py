@@ -9,7 +9,19 @@ from typing import Any, cast
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.ir import Array, DType, Encoding, Graph, Node, ParamValue, Shape, Value, dtype_of
+from openqnn.ir import (
+    BUILTIN_PACKAGE,
+    Array,
+    DType,
+    Encoding,
+    Graph,
+    Node,
+    ParamValue,
+    Shape,
+    Value,
+    dtype_of,
+    op_key,
+)
 from openqnn.ops.schema import ABSENT, FREE, INDICES, LAST, OPS, RANK, REQUIRED, Axis, OpSchema, Param
 from openqnn.ops.vocabulary import Vocabulary
 
@@ -18,10 +30,12 @@ def schema_of(node: Node) -> OpSchema:
     return OPS[node.op]
 
 
-def unknown_op(op: str) -> ShapeError:
+def _known(op: str) -> OpSchema:
+    if op in OPS:
+        return OPS[op]
     near = get_close_matches(op, OPS, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else "docs/ops.md lists them"
-    return ShapeError(f"there is no operation '{op}'", hint=hint)
+    raise ShapeError(f"there is no operation '{op}'", hint=hint)
 
 
 def plain(value: Any) -> ParamValue:
@@ -47,8 +61,9 @@ def normalise(param: Param, value: Any, where: str) -> ParamValue:
     if param.members:
         return _member(param, value, where)
     shape = _shape_of(value)
-    if len(shape) != len(param.shape) or any(
-        want not in (-1, got) for want, got in zip(param.shape, shape, strict=True)
+    if not param.free and (
+        len(shape) != len(param.shape)
+        or any(want not in (-1, got) for want, got in zip(param.shape, shape, strict=True))
     ):
         raise ShapeError(f"{where}: parameter {param.name}={value} should have shape {list(param.shape)}")
     convert = bool if param.dtype is DType.BOOL_8 else float if param.dtype.is_float else int
@@ -169,12 +184,12 @@ class Builder(Vocabulary):
         dtypes: Sequence[DType] = (),
         encoding: Encoding | None = None,
         name: str = "",
+        package: str = BUILTIN_PACKAGE,
         **params: Any,
     ) -> list[Value]:
         """One node, all outputs. `shape`, `dtype` declare what the op cannot infer; `name` names output 0."""
-        schema = OPS.get(op)
-        if schema is None:
-            raise unknown_op(op)
+        op = op_key(package, op)
+        schema = _known(op)
         declared = list(shapes) or ([shape] if shape is not None else [])
         types = list(dtypes) or ([dtype] if dtype is not None else [])
         while inputs and inputs[-1] is None:
@@ -186,7 +201,7 @@ class Builder(Vocabulary):
             Value("", types[i] if i < len(types) else DType.FLOAT_32, tuple(s))
             for i, s in enumerate(declared)
         ]
-        node = Node(op, label, list(inputs), hints, full, self.source)
+        node = Node(op, label, list(inputs), hints, full, self.source, package)
         inferred = infer_outputs(node)
         node.outputs = [self._output(label, i, s, t, types) for i, (s, t) in enumerate(inferred)]
         if encoding is not None:

@@ -137,6 +137,7 @@ class Param:
     as_output: bool = False  # sent to a backend in the data type of output 0
     more: bool = False  # may have rows beyond the rank of the data
     name: str = ""
+    free: bool = False  # a tensor of any rank
 
     def applies(self, params: Mapping[str, ParamValue]) -> bool:
         """Whether a backend wants to see it: some libraries crash on the parameters of another mode."""

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from openqnn.options.field import option, refused
 
 NO_PACKAGES = "models with operations of other op packages cannot be converted in this version"
 NO_ARCH_CHECKER = "the architecture checker is a tool of its own, and not part of this version"
+
+
+def op_package_config() -> Any:
+    return option(
+        (), "--op_package_config", "-opc", metavar="XML", nargs="+", exclusive="package",
+        help="op packages that declare custom operations of the model (XML)",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,10 +34,7 @@ class Packages:
         "", "-p", "--package_name", metavar="NAME", exclusive="package",
         help="op package of every node (default: qti.aisw)",
     )  # fmt: skip
-    custom_op_config_paths: None = refused(
-        "--op_package_config", "-opc", why=NO_PACKAGES, metavar="XML", nargs="+", exclusive="package",
-        help="descriptions of custom operations",
-    )  # fmt: skip
+    custom_op_config_paths: tuple[str, ...] = op_package_config()
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,7 @@ class QairtPackages:
         "", "--package_name", "-p", metavar="NAME", exclusive="package",
         help="op package of every node (default: qti.aisw)",
     )  # fmt: skip
-    custom_op_config_paths: None = refused(
-        "--op_package_config", "-opc", why=NO_PACKAGES, metavar="XML", nargs="+", exclusive="package",
-        help="descriptions of custom operations",
-    )  # fmt: skip
+    custom_op_config_paths: tuple[str, ...] = op_package_config()
 
 
 @dataclass(frozen=True)
