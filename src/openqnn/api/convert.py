@@ -28,6 +28,7 @@ DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no outp
 
 def convert(
     model: Source,
+    example_inputs: Any = None,
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
@@ -45,7 +46,8 @@ def convert(
 ) -> Graph:
     """The QNN graph of a model: a file, or an object of its framework.
 
-    Dynamic dimensions are settled by input name (`input_shapes`), by symbol (`dims`) or by `batch`. `outputs`
+    `example_inputs` are for objects that have no shapes of their own, such as modules: what they are called
+    with. Dynamic dimensions are settled by input name (`input_shapes`), symbol (`dims`) or `batch`. `outputs`
     ends the graph at these tensors of the model, `borders` says how inputs and outputs look from outside,
     `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. The
     model's quantize nodes are taken out: the graph computes in floating point, and `quantize` uses their
@@ -62,8 +64,11 @@ def convert(
 
     prune = DEAD_CODE not in without
     said = _dimensions(input_shapes, dims, batch)
+    options = dict(source_options or {}) | (
+        {} if example_inputs is None else {"example_inputs": example_inputs}
+    )
     importer = _importer(
-        model, said, outputs, frontend, source_options, prune=prune, keep_quant_nodes=keep_quant_nodes
+        model, said, outputs, frontend, options, prune=prune, keep_quant_nodes=keep_quant_nodes
     )
     _warn_of_bad_weights(importer.arrays)
     if progress is not None:

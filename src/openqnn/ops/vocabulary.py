@@ -82,6 +82,12 @@ class Vocabulary(ABC):
     def round(self, x: Value) -> Value:
         return self("ElementWiseRound", x)
 
+    def floor(self, x: Value) -> Value:
+        return self("ElementWiseFloor", x)
+
+    def ceil(self, x: Value) -> Value:
+        return self("ElementWiseCeil", x)
+
     def sqrt(self, x: Value) -> Value:
         return self("ElementWiseSquareRoot", x)
 
@@ -129,11 +135,17 @@ class Vocabulary(ABC):
     def logical_and(self, a: Value, b: Value) -> Value:
         return self("ElementWiseAnd", a, b)
 
+    def logical_or(self, a: Value, b: Value) -> Value:
+        return self("ElementWiseOr", a, b)
+
     def logical_xor(self, a: Value, b: Value) -> Value:
         return self("ElementWiseXor", a, b)
 
     def logical_not(self, x: Value) -> Value:
         return self("ElementWiseNot", x)
+
+    def is_nan(self, x: Value) -> Value:
+        return self("IsNan", x)
 
     def is_inf(self, x: Value, detect_negative: bool = True, detect_positive: bool = True) -> Value:
         return self("IsInf", x, detect_negative=detect_negative, detect_positive=detect_positive)

@@ -87,7 +87,7 @@ def _compute(graph: Graph, log: Explain, computed: dict[Value, Node]) -> int:
     )
 
     try:
-        found = run_graph(_subgraph(dict.fromkeys(computed.values()), wanted), {})
+        found = run_graph(constants_graph(dict.fromkeys(computed.values()), wanted), {})
     except OpenQnnError as e:
         log.decline("fold_constants", f"{len(wanted)} value(s)", e.message)
         return 0
@@ -98,7 +98,7 @@ def _inside(node: Node, computed: dict[Value, Node]) -> bool:
     return node.out in computed
 
 
-def _subgraph(nodes: Iterable[Node], wanted: list[Value]) -> Graph:
+def constants_graph(nodes: Iterable[Node], wanted: list[Value]) -> Graph:
     """A graph of its own with those nodes; copies, so that the values do not learn of new uses."""
     graph, copies = Graph("constants"), dict[Value, Value]()
 

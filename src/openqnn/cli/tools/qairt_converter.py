@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from openqnn.ir import Graph
 
 OTHER_FRAMEWORKS = {
-    ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".tflite": "TFLite", ".pt": "PyTorch",
-    ".pt2": "PyTorch", ".pth": "PyTorch", ".h5": "Keras", ".keras": "Keras", ".caffemodel": "Caffe",
+    ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".tflite": "TFLite",
+    ".h5": "Keras", ".keras": "Keras", ".caffemodel": "Caffe",
 }  # fmt: skip
 
 

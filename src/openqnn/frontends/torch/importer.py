@@ -1,0 +1,242 @@
+"""Walks an exported program in order and lets the translators build the QNN graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from openqnn.errors import ModelError, OpenQnnWarning, UnsupportedError
+from openqnn.formats.encodings import Parameter
+from openqnn.frontends.dimensions import UNNAMED, Dimensions, SourceInput, input_shape
+from openqnn.frontends.importer import BaseImporter
+from openqnn.frontends.torch import families, numbers
+from openqnn.frontends.torch.aliases import Aliases, View, is_write, without_write, written
+from openqnn.frontends.torch.arguments import call
+from openqnn.frontends.torch.program import (
+    Argument,
+    Program,
+    ProgramInput,
+    ProgramNode,
+    Ref,
+    TensorInfo,
+)
+from openqnn.frontends.torch.source_line import describe_source
+from openqnn.frontends.torch.table import find, split_target
+from openqnn.frontends.torch.torch_translation import TorchTranslation
+from openqnn.frontends.torch.weight_axes import weight_axes
+from openqnn.frontends.translation import Refused, narrow_type
+from openqnn.ir import Array, DType, Port, Value
+
+families.load()
+
+
+class Importer(BaseImporter[ProgramNode]):
+    """Translates an exported program."""
+
+    framework = "torch"
+
+    def __init__(self, program: Program, dimensions: Dimensions) -> None:
+        state = {i.state for i in program.inputs if i.state and not i.mutable}
+        arrays = {n: computable(a) for n, a in program.arrays.items() if n in state}
+        self._outside = [i for i in program.inputs if not i.is_number and (not i.state or i.mutable)]
+        self._infos = {i.state or i.name: program.tensors.get(i.name) for i in self._outside}
+        inputs = [source_input(name, info) for name, info in self._infos.items()]
+        names = {*program.tensors, *arrays, *self._infos} - {i.name for i in program.inputs if i.state}
+        super().__init__(program.name, dimensions, arrays, inputs, names)
+        self.program = program
+        self.t: TorchTranslation = TorchTranslation(self.graph)
+        self.aliases = Aliases()
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return weight_axes(self.program, self.arrays)
+
+    def nodes(self) -> Sequence[ProgramNode]:
+        return self.program.nodes
+
+    # -- borders --------------------------------------------------
+
+    def add_inputs(self) -> None:
+        for source in self.program.inputs:
+            if source.is_number:
+                self.env[source.name] = source.number
+        self.add_all_inputs(self._input)
+        for source in self._outside:
+            if source.state:
+                self.env[source.name] = self.env[source.state]
+        for source in self.program.inputs:
+            if source.state and not source.mutable:
+                self._bind_state(source)
+
+    def _bind_state(self, source: ProgramInput) -> None:
+        if source.state in self.arrays:
+            self.env[source.name] = self.env[source.state]
+        elif source.state in self.program.foreign:
+            self.env[source.name] = None
+        elif source.state:
+            raise ModelError(f"the program reads '{source.state}', which the file does not have")
+
+    def _input(self, source: SourceInput) -> Value:
+        info = self._infos[source.name]
+        dtype = DType.FLOAT_32 if info is None else info.dtype
+        if not isinstance(dtype, DType):
+            raise UnsupportedError(f"input '{source.name}' has element type {dtype}, which QNN does not have")
+        shape = input_shape(source, self.dimensions)
+        dtype = DType.FLOAT_32 if dtype is DType.BFLOAT_16 else dtype
+        return self.graph.add_input(source.name, narrow_type(dtype), shape, Port(dtype, shape))
+
+    def add_outputs(self) -> None:
+        for output in self.program.outputs:
+            if output.state or output.target:
+                self._mutation(output.state or output.target, self._resolved(output.value))
+            elif isinstance(output.value, Ref):
+                self._user_output(output.value.name)
+        if not self.graph.outputs:
+            raise ModelError("the program has no output that is a tensor")
+
+    def _mutation(self, name: str, value: Any) -> None:
+        """A buffer that the program writes to is an input, and its new value an output."""
+        info = self._infos.get(name)
+        if not isinstance(value, Value) or (info is None and name not in self.env):
+            raise ModelError(f"the program writes '{name}', which is not among its inputs")
+        result = f"{name}.out"
+        warnings.warn(
+            f"the model writes to '{name}': it is an input of the graph, and its new value the output"
+            f" '{result}'; feed it back between runs",
+            OpenQnnWarning,
+            stacklevel=2,
+        )
+        self.add_output(result, value, self._port_type(info, value))
+
+    def _user_output(self, name: str) -> None:
+        value = self._resolved(Ref(name))
+        if isinstance(value, bool | int | float):
+            value = self.t.constant(np.asarray(value))
+        if not isinstance(value, Value):
+            raise ModelError(f"output '{name}' is not produced by any node")
+        self.add_output(name, value, self._port_type(self.program.tensors.get(name), value))
+
+    def _port_type(self, info: TensorInfo | None, value: Value) -> DType:
+        """The model's own type where it only differs in width."""
+        declared = value.dtype if info is None or not isinstance(info.dtype, DType) else info.dtype
+        return declared if narrow_type(declared) is narrow_type(value.dtype) else value.dtype
+
+    # -- nodes --------------------------------------------------
+
+    def translate(self, node: ProgramNode) -> None:
+        op = op_label(node.target)
+        label = next((o for o in node.outputs if o), op)
+        if not self._is_known(node):
+            if not self._has_row(node.target) and not numbers.knows(node.target):
+                self.add_problem(op, describe_source(node, label), f"{op} has no QNN equivalent")
+            self._assume(node)
+            return
+        if not self.attempt(op, describe_source(node, label), lambda: self._run(node, label)):
+            self._assume(node)
+
+    def _has_row(self, target: str) -> bool:
+        return find(without_write(target) if is_write(target) else target) is not None
+
+    def _is_known(self, node: ProgramNode) -> bool:
+        return all(ref.name in self.env for a in node.arguments for ref in refs_of(a.value))
+
+    def _assume(self, node: ProgramNode) -> None:
+        """Stand-ins for the results, so that the nodes behind are looked at too."""
+        for name in node.outputs:
+            info = self.program.tensors.get(name)
+            if info is not None and info.shape is not None and isinstance(info.dtype, DType):
+                self.env[name] = Value(name, self.t.type_of(info.dtype), info.shape)
+
+    def _run(self, node: ProgramNode, label: str) -> None:
+        self.t.begin(split_target(node.target)[1], describe_source(node, label), node.outputs)
+        arguments = self._arguments(node)
+        if numbers.knows(node.target):
+            results = numbers.evaluate(self.t, node.target, [a.value for a in arguments])
+        else:
+            results = self._translated(node, arguments)
+        if is_write(node.target):
+            self._write(node, arguments, results)
+            return
+        self.bind(node.outputs, results, "")
+        self.aliases.learn(node, self.env)
+
+    def _write(self, node: ProgramNode, arguments: Sequence[Argument], results: Any) -> None:
+        """An op that writes into its first argument, which it also returns."""
+        target, first = arguments[0].value, node.arguments[0].value
+        found = results[0] if isinstance(results, list) else results
+        if not isinstance(first, Ref) or not isinstance(target, Value) or not isinstance(found, Value):
+            raise Refused("it writes into something that is no tensor")
+        found = written(self.t, target, found)
+        self.bind(node.outputs, found, "")
+        self.aliases.write(self.t, self.env, first.name, found)
+        for name in node.outputs:
+            self.aliases.views[name] = View(first.name, None)
+
+    def _translated(self, node: ProgramNode, arguments: Sequence[Argument]) -> Any:
+        translator = find(without_write(node.target) if is_write(node.target) else node.target)
+        if translator is None:
+            raise Refused(
+                f"{op_label(node.target)} has no QNN equivalent",
+                hint="`openqnn check` shows the whole model as a table",
+            )
+        return call(translator, self.t, arguments)
+
+    def _arguments(self, node: ProgramNode) -> list[Argument]:
+        return [Argument(a.name, self._resolved(a.value), a.positional) for a in node.arguments]
+
+    def _resolved(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._resolved(v) for v in value]
+        if not isinstance(value, Ref):
+            return value
+        if value.name in self.aliases.stale:
+            self._view_again(value.name)
+        found = self.env.get(value.name)
+        if found is None and value.name in self.env:
+            self._refuse_foreign(value.name)
+        return found
+
+    def _view_again(self, name: str) -> None:
+        """A view of a tensor that was written to since."""
+        view = self.aliases.views[name]
+        base = self._resolved(Ref(view.base))
+        if view.node is None:
+            self.env[name] = base
+        else:
+            place = self.t.place()
+            self.t.begin(split_target(view.node.target)[1], self.t.builder.source, view.node.outputs)
+            results = self._translated(view.node, self._arguments(view.node))
+            self.t.restore(place)
+            listed = list(results) if isinstance(results, list | tuple) else [results]
+            self.env[name] = listed[view.index]
+        self.aliases.stale.discard(name)
+
+    def _refuse_foreign(self, name: str) -> None:
+        state = next((i.state for i in self.program.inputs if i.name == name), "")
+        if state in self.program.foreign:
+            raise Refused(f"'{state}' cannot be read: {self.program.foreign[state]}")
+
+
+def op_label(target: str) -> str:
+    """An overload as people write it: aten.mean.dim."""
+    return target.removeprefix("torch.ops.").removesuffix(".default")
+
+
+def refs_of(value: Any) -> list[Ref]:
+    if isinstance(value, list):
+        return [ref for v in value for ref in refs_of(v)]
+    return [value] if isinstance(value, Ref) else []
+
+
+def computable(array: Array) -> Array:
+    """A weight in a type that QNN computes with: bfloat16 becomes float32, which has all of its numbers."""
+    return array.astype(np.float32) if array.dtype == DType.BFLOAT_16.numpy else array
+
+
+def source_input(name: str, info: TensorInfo | None) -> SourceInput:
+    if info is None:
+        return SourceInput(name, None)
+    return SourceInput(name, tuple(d if isinstance(d, int) else d or UNNAMED for d in info.dims))
