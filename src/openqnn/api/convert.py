@@ -64,9 +64,7 @@ def convert(
 
     prune = DEAD_CODE not in without
     said = _dimensions(input_shapes, dims, batch)
-    options = dict(source_options or {}) | (
-        {} if example_inputs is None else {"example_inputs": example_inputs}
-    )
+    options = _with_example(source_options, example_inputs)
     importer = _importer(
         model, said, outputs, frontend, options, prune=prune, keep_quant_nodes=keep_quant_nodes
     )
@@ -81,8 +79,7 @@ def convert(
         arrange_borders(graph, borders)
     log = run_passes(graph, explain, without=without)
     settle_given(graph, log, importer.notes)
-    kept = {v.name for v in graph.values()} | {i.name for i in importer.inputs}
-    graph.merged = frozenset(name for name in importer.names if name not in kept)
+    graph.merged = _merged(graph, importer)
     graph.folded = _folded(graph, importer.arrays)
     if float_bits is not None:
         set_float_width(graph, float_bits, bias_bits)
@@ -91,6 +88,16 @@ def convert(
     _check_sizes(graph)
     warn_of_idle_inputs(graph)
     return graph
+
+
+def _with_example(options: Mapping[str, Any] | None, example_inputs: Any) -> dict[str, Any]:
+    return {**(options or {}), **({} if example_inputs is None else {"example_inputs": example_inputs})}
+
+
+def _merged(graph: Graph, importer: Importer) -> frozenset[str]:
+    """The tensors of the source that passes fused away."""
+    kept = {v.name for v in graph.values()} | {i.name for i in importer.inputs}
+    return frozenset(name for name in importer.names if name not in kept)
 
 
 def _folded(graph: Graph, arrays: Mapping[str, Array]) -> frozenset[str]:

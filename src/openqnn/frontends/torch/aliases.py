@@ -28,6 +28,7 @@ _RESHAPED: Final = {
 }  # fmt: skip
 _TURNED: Final = {"t", "transpose", "permute", "numpy_T", "mT", "swapaxes", "swapdims"}
 _CUT: Final = {"slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"}
+_VIEWS: Final = _RESHAPED | _TURNED | _CUT
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Aliases:
         if not isinstance(first, Ref):
             return
         op = op_of(node)
-        if op in _RESHAPED | _TURNED | _CUT:
+        if op in _VIEWS:
             for index, name in enumerate(node.outputs):
                 self.views[name] = View(first.name, node, index)
         elif op in _SAME and env.get(node.outputs[0]) is env.get(first.name):
@@ -179,29 +180,26 @@ def written(t: TorchTranslation, target: Value, result: Value) -> Value:
 
 def with_written_state(program: Program) -> Program:
     """The program with its written buffers and inputs among the outputs, which not every dialect says."""
+    told = {o.state or o.target for o in program.outputs}
+    names = _written_names(program)
+    found = [i for i in program.inputs if i.name in names and (i.state or i.name) not in told]
+    names = {i.name for i in found}
+    inputs = (replace(i, mutable=bool(i.state)) if i.name in names else i for i in program.inputs)
+    more = (ProgramOutput(Ref(i.name), i.state, "" if i.state else i.name) for i in found)
+    return replace(program, inputs=tuple(inputs), outputs=(*program.outputs, *more)) if found else program
+
+
+def _written_names(program: Program) -> set[str]:
+    """Tensors that are written to, themselves or through a view."""
     bases: dict[str, str] = {}
-    written_names: set[str] = set()
+    found: set[str] = set()
     for node in program.nodes:
         first = node.arguments[0].value if node.arguments else None
         if not isinstance(first, Ref):
             continue
-        op, root = op_of(node), bases.get(first.name, first.name)
-        if is_write(node.target):
-            written_names.add(root)
-        if is_write(node.target) or op in _RESHAPED | _TURNED | _CUT | _SAME:
+        root, writes = bases.get(first.name, first.name), is_write(node.target)
+        if writes:
+            found.add(root)
+        if writes or op_of(node) in _VIEWS | _SAME:
             bases |= dict.fromkeys(node.outputs, root)
-    told = {o.state or o.target for o in program.outputs}
-    found = [i for i in program.inputs if i.name in written_names and (i.state or i.name) not in told]
-    if not found:
-        return program
-    names = {i.name for i in found}
-    return replace(
-        program,
-        inputs=tuple(
-            replace(i, mutable=i.mutable or bool(i.state)) if i.name in names else i for i in program.inputs
-        ),
-        outputs=(
-            *program.outputs,
-            *(ProgramOutput(Ref(i.name), i.state, "" if i.state else i.name) for i in found),
-        ),
-    )
+    return found

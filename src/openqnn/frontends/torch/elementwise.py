@@ -1,4 +1,4 @@
-"""ATen ops that work on each element by itself: arithmetic, comparison, logic, bits, casts."""
+"""ATen ops that work on each element by itself: arithmetic, functions of one number, extremes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def floor_divide(t: TorchTranslation, x: Term, other: Term) -> Value:
         # As torch does it: from the remainder, which is exact where the quotient is not.
         rest = onnx.mod(t, a, b)
         whole = t.round(t.div(t.sub(a, rest), b))
-        endless = t.logical_not(_finite(t, t.div(a, b)))
+        endless = t.logical_not(finite(t, t.div(a, b)))
         return t.select(endless, t.div(a, b), whole)
     if not a.dtype.signed:
         return t.div(a, b)
@@ -250,6 +250,10 @@ def rounded(t: TorchTranslation, x: Value, *, decimals: int = 0) -> Value:
     return trunc(t, x) if kind in ("trunc", "fix") else t.floor(x) if kind == "floor" else t.ceil(x)
 
 
+def finite(t: TorchTranslation, x: Value) -> Value:
+    return t.less_equal(t.abs(x), float(np.finfo(x.dtype.numpy).max))
+
+
 def trunc(t: TorchTranslation, x: Value) -> Value:
     return t.mul(t.sign(x), t.floor(t.abs(x))) if x.dtype.is_float else x
 
@@ -299,7 +303,7 @@ def logit(t: TorchTranslation, x: Value, eps: float | None = None) -> Value:
 def xlogy(t: TorchTranslation, x: Term, other: Term) -> Value:
     a, b = together(t, (x, other), _FLOAT)
     product = t.mul(a, t.log(b))
-    zero = t.logical_and(t.equal(a, 0), t.logical_not(is_nan(t, b)))
+    zero = t.logical_and(t.equal(a, 0), t.logical_not(t.is_nan(b)))
     return t.select(zero, t.scalar(0, a), product)
 
 
@@ -349,7 +353,7 @@ def fmax(t: TorchTranslation, x: Value, other: Value) -> Value:
     """Of a number and NaN, the number."""
     a, b = together(t, (x, other))
     if a.dtype.is_float:
-        a, b = t.select(is_nan(t, a), b, a), t.select(is_nan(t, b), a, b)
+        a, b = t.select(t.is_nan(a), b, a), t.select(t.is_nan(b), a, b)
     return maximum(t, a, b) if t.op.startswith("fmax") else minimum(t, a, b)
 
 
@@ -387,119 +391,9 @@ def nan_to_num(
     info = np.finfo(x.dtype.numpy)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
-    y = t.select(is_nan(t, x), t.scalar(nan or 0.0, x), x)
+    y = t.select(t.is_nan(x), t.scalar(nan or 0.0, x), x)
     y = t.select(t.is_inf(x, detect_negative=False), t.scalar(high, x), y)
     return t.select(t.is_inf(x, detect_positive=False), t.scalar(low, x), y)
-
-
-# -- comparison and logic ------------------------------------------------------------------------------------
-
-_COMPARISONS: dict[str, Pair] = {
-    "eq": TorchTranslation.equal,
-    "ne": TorchTranslation.not_equal,
-    "lt": TorchTranslation.less,
-    "le": TorchTranslation.less_equal,
-    "gt": TorchTranslation.greater,
-    "ge": TorchTranslation.greater_equal,
-}
-_LONG_NAMES = {
-    "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "eq",
-}  # fmt: skip
-
-
-def _compare(pair: Pair) -> Callable[..., Value]:
-    def compared(t: TorchTranslation, x: Term, other: Term) -> Value:
-        dtype = result_type(x, other)
-        wide = DType.INT_32 if dtype is _BOOL else dtype
-        return pair(t, typed(t, x, wide), typed(t, other, wide))
-
-    return compared
-
-
-for _name, _pair in _COMPARISONS.items():
-    translates(_name, _LONG_NAMES[_name])(_compare(_pair))
-
-
-def _truth(t: TorchTranslation, x: Term) -> Value:
-    return typed(t, x, _BOOL)
-
-
-@translates("logical_and")
-def logical_and(t: TorchTranslation, x: Value, other: Value) -> Value:
-    return t.logical_and(_truth(t, x), _truth(t, other))
-
-
-@translates("logical_or")
-def logical_or(t: TorchTranslation, x: Value, other: Value) -> Value:
-    return t.logical_or(_truth(t, x), _truth(t, other))
-
-
-@translates("logical_xor")
-def logical_xor(t: TorchTranslation, x: Value, other: Value) -> Value:
-    return t.logical_xor(_truth(t, x), _truth(t, other))
-
-
-@translates("logical_not")
-def logical_not(t: TorchTranslation, x: Value) -> Value:
-    return t.logical_not(_truth(t, x))
-
-
-@translates("isnan")
-def is_nan(t: TorchTranslation, x: Value) -> Value:
-    return t.is_nan(x) if x.dtype.is_float else t.constant(np.zeros(x.shape, np.bool_))
-
-
-@translates("isinf", "isposinf", "isneginf")
-def is_inf(t: TorchTranslation, x: Value) -> Value:
-    if not x.dtype.is_float:
-        return t.constant(np.zeros(x.shape, np.bool_))
-    return t.is_inf(x, detect_negative="pos" not in t.op, detect_positive="neg" not in t.op)
-
-
-def _finite(t: TorchTranslation, x: Value) -> Value:
-    return t.less_equal(t.abs(x), float(np.finfo(x.dtype.numpy).max))
-
-
-@translates("isfinite")
-def is_finite(t: TorchTranslation, x: Value) -> Value:
-    return _finite(t, x) if x.dtype.is_float else t.constant(np.ones(x.shape, np.bool_))
-
-
-@translates("isclose")
-def is_close(
-    t: TorchTranslation,
-    x: Value,
-    other: Value,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
-) -> Value:
-    a, b = together(t, (x, other), _FLOAT)
-    near = t.less_equal(t.abs(t.sub(a, b)), t.add(t.mul(t.abs(b), rtol), atol))
-    near = t.logical_or(t.logical_and(near, _finite(t, b)), t.equal(a, b))
-    if equal_nan:
-        near = t.logical_or(near, t.logical_and(is_nan(t, a), is_nan(t, b)))
-    return near
-
-
-@translates("where")
-def where(t: TorchTranslation, condition: Value, x: Term, other: Term) -> Value:
-    a, b = together(t, (x, other))
-    return t.select(_truth(t, condition), a, b)
-
-
-@translates("masked_fill")
-def masked_fill(t: TorchTranslation, x: Value, mask: Value, value: Term) -> Value:
-    fill = typed(t, value, x.dtype)
-    return t.select(_truth(t, mask), fill, x)
-
-
-@translates("heaviside")
-def heaviside(t: TorchTranslation, x: Value, values: Value) -> Value:
-    zero = t.equal(x, 0)
-    step = to_type(t, t.greater(x, 0), x.dtype)
-    step = t.select(is_nan(t, x), x, step) if x.dtype.is_float else step
-    return t.select(zero, typed(t, values, x.dtype), step)
 
 
 # -- three operands ------------------------------------------------------------------------------------------
@@ -518,33 +412,3 @@ def addcmul(t: TorchTranslation, x: Value, tensor1: Value, tensor2: Value, *, va
 @translates("addcdiv")
 def addcdiv(t: TorchTranslation, x: Value, tensor1: Value, tensor2: Value, *, value: Term = 1) -> Value:
     return add(t, x, div(t, tensor1, tensor2), alpha=value)
-
-
-# -- bits ----------------------------------------------------------------------------------------------------
-
-
-@translates("bitwise_not")
-def bitwise_not(t: TorchTranslation, x: Value) -> Value:
-    return t.logical_not(x) if x.dtype is _BOOL else onnx.bitwise_not(t, x)
-
-
-def _bitwise(on_bools: Pair, on_bits: Pair) -> Callable[..., Value]:
-    def combined(t: TorchTranslation, x: Term, other: Term) -> Value:
-        a, b = together(t, (x, other))
-        return on_bools(t, a, b) if a.dtype is _BOOL else on_bits(t, a, b)
-
-    return combined
-
-
-translates("bitwise_and", "__and__")(_bitwise(TorchTranslation.logical_and, onnx.bitwise_and))
-translates("bitwise_or", "__or__")(_bitwise(logical_or, onnx.bitwise_or))
-translates("bitwise_xor", "__xor__")(_bitwise(TorchTranslation.logical_xor, onnx.bitwise_xor))
-
-
-@translates("bitwise_left_shift", "__lshift__", "bitwise_right_shift", "__rshift__")
-def shift(t: TorchTranslation, x: Term, other: Term) -> Value:
-    a, b = together(t, (x, other))
-    if a.dtype.is_float:
-        factor = t.exp(t.mul(b, log(2)))
-        return t.mul(a, factor) if "l" in t.op.replace("bitwise", "") else t.div(a, factor)
-    return onnx.bit_shift(t, a, b, direction="LEFT" if "lshift" in t.op or "left" in t.op else "RIGHT")

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Final
 
 FAMILIES: Final = (
-    "activations", "attention", "conv", "creation", "elementwise", "index", "matmul", "norm", "pool",
+    "activations", "attention", "conv", "creation", "elementwise", "index", "logic", "matmul", "norm", "pool",
     "reduce", "refusals", "resize", "rnn", "shape",
 )  # fmt: skip
 

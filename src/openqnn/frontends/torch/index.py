@@ -127,33 +127,29 @@ def index_put(
     t: TorchTranslation, x: Value, indices: list[Any], values: Value, accumulate: bool = False,
     unsafe: bool = False,
 ) -> Value:  # fmt: skip
-    """Scattered to the places; a mask of the whole shape chooses instead."""
+    """Scattered to the places; one number goes where a mask says."""
     fill = to_type(t, values, x.dtype)
-    masks = [v for v in indices if isinstance(v, Value) and v.dtype is DType.BOOL_8]
-    if (
-        len(masks) == 1
-        and len(indices) == 1
-        and not t.is_static(masks[0])
-        and fill.size == 1
-        and not accumulate
-    ):
-        mask = t.reshape(masks[0], (*masks[0].shape, *(1,) * (x.rank - masks[0].rank)))
-        return t.select(mask, t.reshape(fill, ()), x)
+    mask = indices[0] if len(indices) == 1 else None
+    if isinstance(mask, Value) and mask.dtype is DType.BOOL_8 and fill.size == 1 and not accumulate:
+        whole = t.reshape(mask, (*mask.shape, *(1,) * (x.rank - mask.rank)))
+        return t.select(whole, t.reshape(fill, ()), x)
     listed = _known_masks(t, x, indices)
     shape = np.broadcast_shapes(*(v.shape for v in listed if v is not None))
-    if not prod(shape):
-        return x
-    axes, places, where = _indexed(t, x, listed)
+    return _put(t, x, listed, shape, fill, "add" if accumulate else "none") if prod(shape) else x
+
+
+def _put(
+    t: TorchTranslation, x: Value, indices: Sequence[Value | None], shape: tuple[int, ...], fill: Value,
+    reduction: str,
+) -> Value:  # fmt: skip
+    axes, places, where = _indexed(t, x, indices)
     rest = [i for i in range(x.rank) if i not in axes]
     order = [*axes, *rest]
     count, others = places.rank - 1, [x.shape[i] for i in rest]
     wanted = [*others[:where], *shape, *others[where:]]
-    fill = expanded(t, fill, wanted)
     back = [*range(where, where + count), *range(where), *range(where + count, len(wanted))]
-    data = t.transpose(x, order)
-    changed = onnx.scatter_nd(
-        t, data, places, t.transpose(fill, back), reduction="add" if accumulate else "none"
-    )
+    rows = t.transpose(expanded(t, fill, wanted), back)
+    changed = onnx.scatter_nd(t, t.transpose(x, order), places, rows, reduction=reduction)
     return t.transpose(changed, [order.index(i) for i in range(x.rank)])
 
 

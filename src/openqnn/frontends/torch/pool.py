@@ -83,32 +83,18 @@ def _edges(size: int, count: int) -> list[tuple[int, int]]:
     return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
-def _uniform(size: int, count: int) -> tuple[int, int] | None:
-    """Kernel and stride where all windows are alike."""
-    if size % count == 0:
-        return size // count, size // count
-    return None
-
-
 def _adaptive(t: TorchTranslation, x: Value, sizes: Sequence[int], largest: bool) -> Value:
     """By one pool where the windows are alike; else window by window, axis after axis."""
-    dims = len(sizes)
-    fits = [_uniform(s, n) for s, n in zip(x.shape[2:], sizes, strict=True)]
-    found = [f for f in fits if f is not None]
-    if len(found) == dims:
-        if all(n == 1 for n in sizes):
-            reduce = t.reduce_max if largest else t.reduce_mean
-            return reduce(x, list(range(2, x.rank)), keep_dims=True)
-        kernel, strides = [k for k, _ in found], [s for _, s in found]
+    reduce = t.reduce_max if largest else t.reduce_mean
+    if all(n == 1 for n in sizes):
+        return reduce(x, list(range(2, x.rank)), keep_dims=True)
+    if all(d % n == 0 for d, n in zip(x.shape[2:], sizes, strict=True)):
+        kernel = [d // n for d, n in zip(x.shape[2:], sizes, strict=True)]
         pool = onnx.max_pool if largest else onnx.average_pool
-        return pool(t, x, kernel_shape=kernel, strides=strides)
+        return pool(t, x, kernel_shape=kernel, strides=kernel)
     for axis, count in enumerate(sizes, start=2):
-        reduce = t.reduce_max if largest else t.reduce_mean
-        parts = [
-            reduce(sliced(t, x, {axis: slice(a, b)}), [axis], keep_dims=True)
-            for a, b in _edges(x.shape[axis], count)
-        ]
-        x = t.concat(parts, axis)
+        cuts = [sliced(t, x, {axis: slice(a, b)}) for a, b in _edges(x.shape[axis], count)]
+        x = t.concat([reduce(part, [axis], keep_dims=True) for part in cuts], axis)
     return x
 
 

@@ -42,21 +42,24 @@ def _stacked(
             f"{len(params)} weights, {ways * num_layers * each} expected", hint="proj_size is not supported"
         )
     y = t.transpose(x, (1, 0, 2)) if batch_first else x
-    last: list[list[Value]] = [[] for _ in states]
+    runs: list[list[Value]] = []
     for i in range(num_layers):
-        parts: list[Value] = []
-        for way in range(ways):
-            at = i * ways + way
-            w, r, *biases = (_turned(t, p, order) for p in params[at * each : (at + 1) * each])
-            b = _both(t, biases) if biases else None
-            begin = [sliced(t, s, {0: slice(at, at + 1)}) for s in states]
-            found = layer(t, y, w, r, b, None, *begin, direction=("forward", "reverse")[way])
-            parts.append(t.reshape(found[0], (found[0].shape[0], *found[0].shape[2:])))
-            for where, state in zip(last, found[1:], strict=True):
-                where.append(state)
-        y = t.concat(parts, 2)
-    ends = [t.concat(where, 0) for where in last]
+        runs += [_run(t, layer, order, y, states, params, i * ways + way, each, way) for way in range(ways)]
+        y = t.concat([found[0] for found in runs[-ways:]], 2)
+    ends = [t.concat([found[n + 1] for found in runs], 0) for n in range(len(states))]
     return [t.transpose(y, (1, 0, 2)) if batch_first else y, *ends]
+
+
+def _run(
+    t: TorchTranslation, layer: Layer, order: tuple[int, ...], x: Value, states: list[Value],
+    params: list[Value], at: int, each: int, way: int,
+) -> list[Value]:  # fmt: skip
+    """One layer in one direction: `at` counts both, each with as many weights."""
+    w, r, *biases = (_turned(t, p, order) for p in params[at * each : (at + 1) * each])
+    begin = [sliced(t, s, {0: slice(at, at + 1)}) for s in states]
+    b = _both(t, biases) if biases else None
+    found = layer(t, x, w, r, b, None, *begin, direction=("forward", "reverse")[way])
+    return [t.reshape(found[0], (found[0].shape[0], *found[0].shape[2:])), *found[1:]]
 
 
 def _both(t: TorchTranslation, biases: list[Value]) -> Value:
