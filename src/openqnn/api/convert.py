@@ -62,12 +62,9 @@ def convert(
     from openqnn.passes.boundary.presets import settle_given, spread_given
     from openqnn.passes.set_float_width import set_float_width
 
-    prune = DEAD_CODE not in without
-    said = _dimensions(input_shapes, dims, batch)
     options = _with_example(source_options, example_inputs)
-    importer = _importer(
-        model, said, outputs, frontend, options, prune=prune, keep_quant_nodes=keep_quant_nodes
-    )
+    more = {"prune": DEAD_CODE not in without, "keep_quant_nodes": keep_quant_nodes}
+    importer = _importer(model, _dimensions(input_shapes, dims, batch), outputs, frontend, options, **more)
     _warn_of_bad_weights(importer.arrays)
     if progress is not None:
         importer.on_node = lambda done, total: progress("translate", done, total)

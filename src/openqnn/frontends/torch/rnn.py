@@ -34,9 +34,9 @@ def _stacked(
     batch_first: bool, dropout: float,
 ) -> list[Value]:  # fmt: skip
     """Layers one behind the other: the sequence, and the last states of all layers and directions."""
-    if train and dropout:
+    if dropout and train:
         t.refuse("dropout between layers in training mode", hint="export the model for inference: eval()")
-    ways, each = (2 if bidirectional else 1), (4 if has_biases else 2)
+    ways, each = 1 + bidirectional, 2 + 2 * has_biases
     if len(params) != ways * num_layers * each:
         t.refuse(
             f"{len(params)} weights, {ways * num_layers * each} expected", hint="proj_size is not supported"
@@ -46,7 +46,7 @@ def _stacked(
     for i in range(num_layers):
         runs += [_run(t, layer, order, y, states, params, i * ways + way, each, way) for way in range(ways)]
         y = t.concat([found[0] for found in runs[-ways:]], 2)
-    ends = [t.concat([found[n + 1] for found in runs], 0) for n in range(len(states))]
+    ends = [t.concat(list(each_state), 0) for each_state in zip(*(found[1:] for found in runs), strict=True)]
     return [t.transpose(y, (1, 0, 2)) if batch_first else y, *ends]
 
 
