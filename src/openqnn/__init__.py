@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from openqnn.frontends.custom_ops import composite
     from openqnn.ir import Encoding, Graph, Node, Value
     from openqnn.ops.custom_function import custom_op
+    from openqnn.ort_qnn.inference_session import InferenceSession
 
 __version__ = "0.1.0"
 __all__ = [
     "Encoding",
     "Graph",
+    "InferenceSession",
     "Node",
     "OpenQnnWarning",
     "Report",
@@ -54,6 +56,7 @@ _HOMES = {
     "openqnn.api.files": ("load",),
     "openqnn.api.quantize": ("quantize",),
     "openqnn.api.session": ("Session",),
+    "openqnn.ort_qnn.inference_session": ("InferenceSession",),
 }
 
 

@@ -95,7 +95,7 @@ def test_files_that_cannot_be_written_are_told_before_the_work() -> None:
     assert_refused(openqnn(*quantize("--report", "data")), "data: cannot be written: it is a directory")
     assert_refused(openqnn(*quantize("--report", "file/r.html")), "file is no directory")
     named = openqnn("quantize", model_path(MODEL), "--data", "none", "-o", "q.bin")
-    assert_refused(named, "q.bin: a graph is saved as .oqnn or .dlc", code=2)
+    assert_refused(named, "q.bin: a graph is saved as .oqnn, .dlc or .onnx", code=2)
     assert not Path("q.oqnn").exists()
 
 

@@ -9,11 +9,9 @@ from typing import Any
 from openqnn.api.files import open_graph
 from openqnn.emit import lower
 from openqnn.errors import InputError, UsageError
-from openqnn.ir import Array
 from openqnn.qnn.profile import node_costs
 from openqnn.runtime.boundary import accepted
-from openqnn.vendor import jobs
-from openqnn.vendor.library_worker import shared_worker
+from openqnn.vendor.measure import execute_events
 
 SLOW = 10.0  # milliseconds
 _CONVOLUTIONS = ("conv2d", "conv3d", "transposeconv2d")
@@ -83,12 +81,5 @@ class QNNDebugger:
         if not isinstance(input_data, Mapping) and len(names) != 1:
             raise InputError(f"the model has {len(names)} inputs", hint="give arrays by name")
         given = input_data if isinstance(input_data, Mapping) else {names[0]: input_data}
-        arrays = accepted(self._graph, given)
-        inputs: dict[str, Array] = {
-            name: arrays[value].reshape(self._net.tensors[name].dims)
-            for value, name in zip(names, self._net.inputs, strict=True)
-        }
-        events = shared_worker().ask(
-            jobs.execute_events, "libQnnCpu.so", 600.0, net=self._net, inputs=inputs, runs=3
-        )
+        events = execute_events(self._graph, accepted(self._graph, given), "libQnnCpu.so", runs=3)
         return {name: cost / 1000 for name, cost in node_costs(events).items()}

@@ -301,7 +301,8 @@ class Graph:
         self._nodes = done
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph and its constants to an .oqnn or .dlc file; `openqnn.load` reads it back."""
+        """Writes the graph and its constants to an .oqnn or .dlc file, which `openqnn.load` reads back, or as
+        an ONNX model, in fixed point with pairs of QuantizeLinear and DequantizeLinear."""
         from openqnn.ir.oqnn import save_graph  # the store reads graphs; a graph only borrows it
 
         save_graph(self, path)

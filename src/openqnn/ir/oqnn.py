@@ -14,11 +14,14 @@ from openqnn.ir.graph import BUILTIN_PACKAGE, Graph
 from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
 
 # Writers of other files by suffix, as module and function, which are imported when asked for.
-WRITERS: Mapping[str, tuple[str, str]] = {".dlc": ("openqnn.api.files", "save_dlc")}
+WRITERS: Mapping[str, tuple[str, str]] = {
+    ".dlc": ("openqnn.api.files", "save_dlc"),
+    ".onnx": ("openqnn.emit.qdq_model", "save_qdq_model"),
+}
 _COMPILED = "compile it: `openqnn compile`, or openqnn.compile(graph).save(...)"
 _CONVERTED = "qnn-onnx-converter writes model sources, and qnn-model-lib-generator builds libraries of them"
 # What these names stand for is not made by writing the graph down; nothing could read it under them.
-_MADE_OTHERWISE = {".bin": _COMPILED, ".onnx": _COMPILED, ".cpp": _CONVERTED, ".so": _CONVERTED}
+_MADE_OTHERWISE = {".bin": _COMPILED, ".cpp": _CONVERTED, ".so": _CONVERTED}
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -43,7 +46,7 @@ def check_name(path: str | os.PathLike[str]) -> None:
     """UsageError where a name is that of another kind of file."""
     if Path(path).suffix in _MADE_OTHERWISE:
         hint = _MADE_OTHERWISE[Path(path).suffix]
-        raise UsageError(f"{path}: a graph is saved as .oqnn or .dlc", hint=hint)
+        raise UsageError(f"{path}: a graph is saved as .oqnn, .dlc or .onnx", hint=hint)
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:

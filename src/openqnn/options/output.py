@@ -25,7 +25,7 @@ class ConvertOutput:
         "-o",
         "--output",
         metavar="FILE",
-        help="what to write: FILE.oqnn (default: MODEL.oqnn), FILE.dlc or FILE.cpp",
+        help="what to write: FILE.oqnn (default: MODEL.oqnn), FILE.dlc, FILE.cpp or FILE.onnx",
     )
     overwrite: bool = option(False, "--overwrite", help="replace a file that is not an OpenQNN graph")
     explain: bool = option(False, "--explain", help="tell what every pass did and declined to do, and why")

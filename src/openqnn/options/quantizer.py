@@ -231,7 +231,8 @@ class QuantizeOutput:
     )  # fmt: skip
     output: str = option(
         "", "-o", "--output", metavar="FILE",
-        help="what to write: FILE.oqnn (default: MODEL.quantized.oqnn), FILE.dlc or FILE.cpp",
+        help="what to write: FILE.oqnn (default: MODEL.quantized.oqnn), FILE.dlc, FILE.cpp or FILE.onnx,"
+        " a QDQ model for ONNX Runtime",
     )  # fmt: skip
     report: str = option(
         "", "--report", metavar="HTML", exclusive="report", help="also write a report with plots"

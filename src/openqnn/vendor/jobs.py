@@ -278,6 +278,7 @@ def execute_events(
     library: str,
     reporter: Reporter,
     device: DeviceOptions | None = None,
+    level: Level = Level.DETAILED,
     runs: int = 1,
 ) -> tuple[ProfileEvent, ...]:
     """Execute a graph, and give what the library measured of each node in the last run."""
@@ -285,7 +286,7 @@ def execute_events(
         graph = model.graphs[net.name]
         for _ in range(runs - 1):
             graph.execute(inputs)
-        with Profile(model.backend, Level.DETAILED) as profile:
+        with Profile(model.backend, level) as profile:
             graph.execute(inputs, profile.handle)
             return profile.events()
 
