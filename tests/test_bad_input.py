@@ -68,7 +68,7 @@ FOREIGN_FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "library": (lambda: b"\x7fELF" + bytes(100), "qnn-net-run --model runs it"),
     "source": (lambda: b"/* COPYRIGHT */\n" + bytes(100), "qnn-model-lib-generator makes a library of it"),
     "weights": (lambda: bytes(257) + b"ustar\x0000" + bytes(300), "weights that belong to a model.cpp"),
-    "tflite": (lambda: b"\x1c\0\0\0TFL3" + bytes(100), "it looks like a TFLite model"),
+    "tflite": (lambda: b"\x1c\0\0\0TFL3" + bytes(100), "not a readable TFLite model"),
     "lfs": (lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
     "tensor": (lambda: weight("w", np.ones(99, np.float32)).SerializeToString(), "not a"),
     "no graph": (lambda: onnx.ModelProto(ir_version=8).SerializeToString(), "it holds no graph"),
@@ -94,7 +94,7 @@ def test_a_file_that_is_not_there_or_is_a_folder() -> None:
 
 def test_the_message_in_full() -> None:
     assert convert(b"hello, world").err == (
-        "error: model.onnx: not a readable ONNX model: the file is damaged: unknown field type 4 at byte 2\n"
+        "error: model.onnx: not a readable ONNX model: the file is damaged: unknown field type 4 at byte 2 [OQ110]\n"
         "  hint: the download or copy may be incomplete; check its size or export it again\n"
     )
 
@@ -133,7 +133,7 @@ def test_external_data_is_read() -> None:
         ({"location": "/etc/passwd"}, "location '/etc/passwd' leaves the model's folder"),
         ({"location": ""}, "location '' leaves the model's folder"),
         ({"location": "l" * 5000}, "external data file"),
-        ({"location": "nul\0nul"}, "external data file"),
+        ({"location": "nul\0nul"}, "external data location"),
         ({"offset": 8, "length": 24}, "bytes 8 to 32 of 'weights.bin', which has 24"),
         ({"offset": 25}, "'weights.bin', which has 24"),
         ({"offset": -1}, "bytes -1 to "),
@@ -280,7 +280,7 @@ def test_a_graph_that_contradicts_itself(what: str) -> None:
 def test_all_problems_are_told_at_once() -> None:
     assert convert(_unknown_op()).err == (
         "error: 2 node(s) cannot be converted:\n"
-        "  Frobnicate x2: Frobnicate of opset 17 has no QNN equivalent (at 'f1', 'f2')\n"
+        "  Frobnicate x2: Frobnicate of opset 17 has no QNN equivalent (at 'f1', 'f2') [OQ113]\n"
         "  hint: `openqnn check` shows the whole model as a table\n"
     )
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 class OpenQnnError(Exception):
     """Root of the family. `str()` gives the message and, on a line of its own, the hint."""
 
+    id = "OQ100"
+    """Its place in the catalogue of errors: `openqnn explain OQ100`."""
+
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -28,13 +31,19 @@ class OpenQnnWarning(UserWarning):
 class ModelError(OpenQnnError):
     """The model file is missing, damaged or contradicts itself."""
 
+    id = "OQ110"
+
 
 class ShapeError(ModelError):
     """Shapes, ranks or data types that do not fit together."""
 
+    id = "OQ111"
+
 
 class DynamicShapeError(ModelError):
     """Dimensions are symbolic and nobody said what they are. `shapes` are how answers look, by input."""
+
+    id = "OQ112"
 
     def __init__(self, message: str, shapes: Mapping[str, str]) -> None:
         flags = " ".join(f"--input_shape {name}={shape}" for name, shape in shapes.items())
@@ -52,29 +61,43 @@ class DynamicShapeError(ModelError):
 class InputError(OpenQnnError):
     """Arrays given to a session, or files given to a tool, do not fit the graph."""
 
+    id = "OQ120"
+
 
 class OutputError(OpenQnnError):
     """A result cannot be written: no permission, no space, or something of the user's is in the way."""
+
+    id = "OQ130"
 
 
 class UsageError(OpenQnnError):
     """Contradicting or impossible options."""
 
+    id = "OQ140"
+
 
 class BackendError(OpenQnnError):
     """A backend refused or failed to run a graph."""
+
+    id = "OQ150"
 
 
 class ResourceError(BackendError):
     """The machine stopped the work, by a lack of memory or by a signal: nothing speaks against the file."""
 
+    id = "OQ151"
+
 
 class LibraryError(OpenQnnError):
     """A vendor library is missing or cannot be loaded."""
 
+    id = "OQ160"
+
 
 class VerifyError(OpenQnnError):
     """A graph breaks an invariant; names the pass that left it so."""
+
+    id = "OQ170"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +120,8 @@ class Problem:
 
 class UnsupportedError(OpenQnnError):
     """Source operations that have no QNN equivalent, collected over the whole model."""
+
+    id = "OQ113"
 
     def __init__(self, message: str, *, hint: str = "", problems: Sequence[Problem] = ()) -> None:
         super().__init__(message, hint=hint)

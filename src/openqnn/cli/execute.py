@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
 
 DONE, USER, USAGE, OURS = 0, 1, 2, 3
+OUR_BUG = "OQ900"
 BY_SIGNAL = 128  # and the signal's number, as shells say it
 
 
@@ -86,7 +87,7 @@ def _run(command: Callable[[], int]) -> int:
         return _fail(f"not enough memory{f': {e}' if str(e) else ''}", USER)
     except Exception:
         traceback.print_exc()
-        return _fail("this is a bug in openqnn; please report it with the traceback above", OURS)
+        return _fail(f"this is a bug in openqnn; please report it with the traceback above [{OUR_BUG}]", OURS)
 
 
 def _drop_output() -> None:
@@ -96,6 +97,9 @@ def _drop_output() -> None:
 
 
 def _fail(error: OpenQnnError | str, code: int) -> int:
+    if isinstance(error, OpenQnnError):
+        hint = f"\n  hint: {error.hint}" if error.hint else ""
+        error = f"{error.message} [{error.id}]{hint}"
     print(f"error: {error}", file=sys.stderr)
     return code
 
