@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from openqnn import Graph, Session
-from openqnn.cli.tools import qnn_onnx_converter as converters
+from openqnn.cli.shared import convert_source as converters
 from tests.cli.tool import Result, tool
 from tests.onnx_models import model, tensor, weight
 

@@ -14,6 +14,7 @@ from tests.cli.tool import assert_refused, tool
 MODEL = {
     "qnn-onnx-converter": ["-i", "m.onnx"],
     "qairt-converter": ["-i", "m.onnx"],
+    "qnn-tflite-converter": ["-i", "m.tflite"],
     "qairt-quantizer": ["--input_dlc", "m.dlc"],
 }
 GOLDEN = Path(__file__).with_name("help")
@@ -24,7 +25,12 @@ NEWER = {
     "--percentile_calibration_value", "--float_fallback", "--floatFallback", "--dump_encoding_json",
     "--block_size",
 }  # fmt: skip
+# Flags of qnn-onnx-converter that its siblings have too.
+OF_ONNX = {
+    "--preserve_io", "--dry_run", "--dump_custom_io_config_template", "--keep_int64_inputs", "--custom_ops",
+}  # fmt: skip
 OURS = {
+    "qnn-tflite-converter": {"--tflite_signature_name", *OF_ONNX, *NEWER},
     # the short name of encodings, and what the newer quantizer has and the older converters have not
     "qnn-onnx-converter": {"-e", "--custom_ops", *NEWER},
     "qairt-quantizer": {

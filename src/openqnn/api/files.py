@@ -132,6 +132,8 @@ def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
 
 def check_static(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
     """UsageError where a file that holds a graph is given shapes."""
+    if settings.get("source_options"):
+        raise UsageError(f"{path} holds a graph: options of source models do not apply")
     given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch")]
     if given:
         raise UsageError(

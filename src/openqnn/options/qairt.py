@@ -19,7 +19,7 @@ class QairtSource:
 
     input_network: str = option(
         "", "--input_network", "-i", metavar="FILE", required=True,
-        help="the model to convert; its suffix tells the framework (.onnx)",
+        help="the model to convert, of any framework that can be read",
     )  # fmt: skip
     input_dim: tuple[tuple[str, tuple[int, ...]], ...] = option(
         (), "--desired_input_shape", "-d", metavar=("NAME", "DIMS"), nargs=2, repeat=True,
@@ -126,6 +126,7 @@ class QairtOthers:
     tf_validate_models: None = _other(
         "TensorFlow", "--tf_validate_models", help="compare the optimised graph with the original"
     )
-    tflite_signature_name: None = _other(
-        "TFLite", "--tflite_signature_name", metavar="NAME", help="which signature to convert"
-    )
+    tflite_signature_name: str = option(
+        "", "--tflite_signature_name", metavar="NAME",
+        help="TFLite: the signature whose subgraph is converted (default: the first subgraph)",
+    )  # fmt: skip

@@ -54,7 +54,9 @@ def shape_settings(
 class SourceOptions:
     """The source model."""
 
-    model: str = option("", "model", metavar="MODEL", help="an ONNX model, or an .oqnn graph")
+    model: str = option(
+        "", "model", metavar="MODEL", help="a model of any framework that can be read, or an .oqnn graph"
+    )
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
         (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
         help="shape of an input, such as x=1,3,224,224; repeat for several inputs",
@@ -66,8 +68,12 @@ class SourceOptions:
     batch: int | None = option(
         None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
     )
+    signature: str = option(
+        "", "--signature", metavar="NAME", help="which signature of a model that has several"
+    )
     custom_ops: tuple[str, ...] = custom_ops()
 
     def settings(self) -> dict[str, Any]:
         """The keyword arguments of `convert` and `open_graph` that the options stand for."""
-        return shape_settings(self.input_shapes, self.dims, self.batch)
+        more = {"source_options": {"signature": self.signature}} if self.signature else {}
+        return shape_settings(self.input_shapes, self.dims, self.batch) | more

@@ -37,6 +37,4 @@ def run_convert(arguments: Namespace) -> Report:
     return Report(record, lambda: print(f"{target}: {len(graph.nodes)} nodes, {size:,} bytes"))
 
 
-COMMAND = Command(
-    "convert", "Convert an ONNX model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert
-)
+COMMAND = Command("convert", "Convert a model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert)

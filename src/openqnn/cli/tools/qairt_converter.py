@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from openqnn.ir import Graph
 
 OTHER_FRAMEWORKS = {
-    ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".tflite": "TFLite",
-    ".h5": "Keras", ".keras": "Keras", ".caffemodel": "Caffe",
+    ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".h5": "Keras", ".keras": "Keras",
+    ".caffemodel": "Caffe",
 }  # fmt: skip
 
 
@@ -41,12 +41,14 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
 
     source, output = read_options(arguments, QairtSource), read_options(arguments, QairtOutput)
     onnx, packages = read_options(arguments, QairtOnnx), read_options(arguments, QairtPackages)
-    read_options(arguments, QairtOthers)
+    others = read_options(arguments, QairtOthers)
     known = read_options(arguments, QairtQuantizer)
     _check_framework(Path(source.input_network))
     inputs, outputs = read_io_config(source.io_config) if source.io_config else ([], [])
     shapes = {e.name: e.shape for e in inputs if e.shape} | dict(source.input_dim)
     settings = convert_settings(tuple(shapes.items()), onnx.batch, onnx.define_symbol, source.out_names)
+    if others.tflite_signature_name:
+        settings |= {"frontend": "tflite", "source_options": {"signature": others.tflite_signature_name}}
     borders = qairt_borders(source, [*inputs, *outputs])
     if source.dump_io_config_template:
         found = describe_borders(source.input_network, **settings)

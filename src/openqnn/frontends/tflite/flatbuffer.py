@@ -83,7 +83,7 @@ def _field(text: str) -> Field:
 def read_flatbuffer(data: Array) -> Record:
     """The Model of a file's bytes, as nested dicts; vectors of numbers are views of the bytes."""
     if data.size < 8 or data[4:8].tobytes() != MAGIC:
-        raise ModelError("this is not a TFLite model: its first bytes are others", hint=DAMAGED)
+        raise ModelError("its first bytes are not those of one", hint=DAMAGED)
     return _Reader(data).table("Model", 0)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from openqnn.errors import ModelError
 from openqnn.formats.sniff import look_of
-from openqnn.frontends.tflite.flatbuffer import DAMAGED, Record, read_flatbuffer, schema
+from openqnn.frontends.tflite.flatbuffer import DAMAGED, MAGIC, Record, read_flatbuffer, schema
 from openqnn.frontends.tflite.stored_numbers import decoded, densified
 from openqnn.ir import Array, Shape
 
@@ -111,14 +111,9 @@ def read_tflite(source: str | os.PathLike[str] | bytes) -> TfliteModel:
     try:
         return _Reading(buffer, path).model()
     except ModelError as e:
-        where = f"{path}: not a readable TFLite model: " if path else "not a readable TFLite model: "
-        raise ModelError(
-            f"{where}{e.message}", hint=look_of(buffer[:512].tobytes()) if not _is_tflite(buffer) else e.hint
-        ) from e
-
-
-def _is_tflite(buffer: Array) -> bool:
-    return buffer[4:8].tobytes() == b"TFL3"
+        where = f"{path}: " if path else ""
+        hint = look_of(buffer[:512].tobytes()) if buffer[4:8].tobytes() != MAGIC else ""
+        raise ModelError(f"{where}not a readable TFLite model: {e.message}", hint=hint or e.hint) from e
 
 
 def mapped(path: Path) -> Array:

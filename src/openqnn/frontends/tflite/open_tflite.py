@@ -98,6 +98,17 @@ def _wanted(subgraph: Subgraph, names: Sequence[str]) -> list[int]:
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
+def unconsumed_operators(
+    source: str | os.PathLike[str], signature: str = "", outputs: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Operators that no output depends on, with the first of their results."""
+    subgraph = choose(read_tflite(source), signature)
+    wanted = _wanted(subgraph, outputs) if outputs else list(subgraph.outputs)
+    needed = {o.index for o in _needed(subgraph, wanted)}
+    lost = [o for o in subgraph.operators if o.index not in needed]
+    return [(o.title, subgraph.tensors[o.outputs[0]].name if o.outputs else "") for o in lost]
+
+
 def _needed(subgraph: Subgraph, wanted: Sequence[int]) -> list[Operator]:
     """The operators that some tensors depend on; what fills variables stays."""
     read, kept = set(wanted), list[Operator]()
