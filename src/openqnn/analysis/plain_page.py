@@ -251,4 +251,6 @@ def _class(is_number: bool) -> str:
 def _cell(value: str | float | int | None) -> str:
     if value is None:
         return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
     return escape(value) if isinstance(value, str) else number(value)
