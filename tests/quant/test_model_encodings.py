@@ -375,3 +375,14 @@ def test_the_encodings_last_through_a_dlc(tmp_path: Path) -> None:
     with openqnn.Session(fixed(loaded)) as session, openqnn.Session(hot_word()[1]) as direct:
         (found,), (wanted,) = session.run(inputs).values(), direct.run(inputs).values()
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@needs_htp
+def test_a_constant_of_8_bits_is_stored_in_the_width_of_its_node() -> None:
+    """A looked-up embedding that is folded: the sum with 16-bit data stays in fixed point, without a word."""
+    nodes = [node("DequantizeLinear", "t s z", "table"), node("Mul", "x f", "h"), node("Add", "h table")]
+    table = np.random.default_rng(0).integers(0, 256, (4, 6)).astype(np.uint8)
+    constants = {"t": table, "s": np.float32(0.02), "z": np.uint8(128), "f": np.float32(0.7)}
+    graph = openqnn.convert(typed(model_of(nodes, {"x": rand(4, 6)}, constants, 17)))
+    made = openqnn.quantize(graph, [{"x": rand(4, 6)}], act_bw=16, algorithms=())
+    assert all(n.out.dtype.is_fixed for n in made.nodes)

@@ -101,6 +101,24 @@ def is_copy(n: Node) -> bool:
     return OPS[n.op].fixed is resized and OPS[n.op].hands_on(n)
 
 
+def is_copied(value: Value) -> bool:
+    """Whether HTP makes a tensor by copying integers, those of an input too, and moves them about perhaps."""
+    node = value.producer
+    if node is None or not OPS[node.op].hands_on(node):
+        return False
+    moved = [v for v in node.inputs if v is not None and not v.is_constant]
+    if is_copy(node) or len(moved) != 1:
+        return is_copy(node)
+    source = moved[0].producer
+    return source is None or _leaves_out(source) or is_copied(moved[0])
+
+
+def _leaves_out(n: Node) -> bool:
+    """Whether a slice takes every second element, or fewer: what is moved behind it HTP joins as it is."""
+    ranges = n.params.get("ranges")  # begin, end, stride
+    return ranges is not None and bool(np.any(np.abs(np.asarray(ranges)[:, 2]) > 1))
+
+
 def copies(n: Node) -> bool:
     """Whether HTP copies the integers of 8-bit data, whatever the encoding of the copy is."""
     return is_copy(n) and is_byte(n.out) and n.x(0).dtype is n.out.dtype

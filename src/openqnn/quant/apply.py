@@ -14,7 +14,7 @@ from openqnn.ir import MODEL, Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.conv import near_scales
 from openqnn.ops.fixed16 import HIGHEST
-from openqnn.ops.fixed_change import is_copy
+from openqnn.ops.fixed_change import is_copied
 from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.auto_widths import least_span
@@ -336,14 +336,15 @@ class Apply:
         out, alone = node.out, len([v for v in node.inputs if v is not None]) == 1
         for index, value in enumerate(node.inputs):
             differs = value is not None and value.dtype.is_fixed and value.encoding != out.encoding
-            if value is not None and differs and (alone or _is_copy(value)):
+            if value is not None and differs and (alone or is_copied(value)):
                 self.graph.set_input(node, index, self._convert(node, value, out.dtype, out.encoding))
 
     # -- constants -------------------------------------------------------------------------------------------
 
     def _parameter(self, node: Node, index: int, value: Value, operand: Operand, width: int) -> Value:
         given = fitting(self.plan.given.get(value.name), operand)
-        if given is not None and given.encoding is not None:
+        narrow = given is not None and given.bitwidth < width and not is_weight(value, operand)
+        if given is not None and given.encoding is not None and (not narrow or is_lookup(node)):
             return self._store(
                 value, parameter_type(given.bitwidth, given.signed), given.encoding, given.source
             )
@@ -468,16 +469,6 @@ class Apply:
 
 def _bias_type(given: Given) -> DType:
     return DType.SFIXED_32 if given.bitwidth == 32 else parameter_type(given.bitwidth, given.signed)
-
-
-def _is_copy(value: Value) -> bool:
-    """Whether HTP makes a tensor by copying integers, those of an input too, and moves them about perhaps."""
-    node = value.producer
-    if node is None or not schema_of(node).hands_on(node):
-        return False
-    moved = [v for v in node.inputs if v is not None and not v.is_constant]
-    comes_in = len(moved) == 1 and (moved[0].producer is None or _is_copy(moved[0]))
-    return is_copy(node) or comes_in
 
 
 def _clipped(value: Value) -> list[Value]:
