@@ -52,7 +52,7 @@ def test_a_model_equals_its_library() -> None:
     assert tool("qnn-onnx-converter", "-i", model_path(MODEL), "-o", "m.cpp", "--preserve_io").code == 0
     built = tool("qnn-model-lib-generator", "-c", "m.cpp", "-b", "m.bin", "-t", "x86_64-linux-clang")
     assert built.code == 0, built.err
-    result = openqnn("diff", model_path(MODEL), "lib/x86_64-linux-clang/libm.so")
+    result = openqnn("diff", model_path(MODEL), "lib/x86_64-linux-clang/libm.so", "--run_code")
     assert (result.code, result.out[:5]) == (0, "equal"), result
 
 

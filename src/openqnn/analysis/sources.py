@@ -15,6 +15,7 @@ from openqnn.formats.oqnn import is_container
 from openqnn.qnn.net import Net
 from openqnn.vendor.remote import read_dlc, read_model_library
 from openqnn.vendor.saver_library import read_saver
+from openqnn.vendor.trust import check_trusted
 
 NET_JSON = ".json"
 _READERS = {".dlc": read_dlc, ".so": read_model_library, ".c": read_saver}
@@ -29,6 +30,7 @@ def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None =
         return [_read_net_json(Path(path))]
     reader = _READERS.get(Path(path).suffix)
     if reader is not None:
+        check_trusted(path)
         return reader(path, timeout=_SECONDS)
     return [lower(open_graph(path, **({} if is_container(path) else settings or {})), idle=True)]
 

@@ -20,10 +20,11 @@ PACKAGE = ".package"  # ends the names of the records in which a DLC keeps decla
 KNOWN = ".given"  # ends the name of the record in which a DLC keeps what is known of encodings beside them
 
 
-def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
+def load(path: str | os.PathLike[str], graph: str = "", *, trust: bool = False) -> Graph:
     """A graph from an .oqnn file, a DLC, a model library or a Saver bundle (saver_output.c).
 
-    `graph` chooses one where there are several.
+    `graph` chooses one where there are several. The last two are programs, which are run to be read: with
+    `trust` only.
     """
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
@@ -35,7 +36,10 @@ def load(path: str | os.PathLike[str], graph: str = "") -> Graph:
     from openqnn.emit.graph_from_net import graph_of
     from openqnn.vendor.remote import read_dlc, read_model_library
     from openqnn.vendor.saver_library import read_saver
+    from openqnn.vendor.trust import check_trusted, trusting
 
+    with trusting(trust):
+        check_trusted(path)
     nets = {DLC: read_dlc, ".so": read_model_library, ".c": read_saver}[Path(path).suffix](path)
     names = [net.name for net in nets]
     if len(nets) > 1 and not graph:

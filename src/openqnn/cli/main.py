@@ -15,6 +15,7 @@ from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
 from openqnn.cli.registry import command_named, command_names
 from openqnn.options.field import add_options
+from openqnn.options.trust import TrustOptions
 
 
 def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -32,6 +33,7 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
         for group in command.groups:
             add_options(p, group)
         add_options(p, ReportOptions, command.missing_options())
+        add_options(p, TrustOptions)
         p.set_defaults(run=command.run)
     return top
 
@@ -44,12 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from openqnn.vendor.trust import trusting
+
     declare_ops(arguments)
     with ExitStack() as stack:
         if arguments.quiet and not arguments.json:
             nothing = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
             stack.enter_context(redirect_stdout(nothing))
-        result = arguments.run(arguments)
+        with trusting(arguments.run_code):
+            result = arguments.run(arguments)
         if isinstance(result, int):
             return result
         if arguments.json:

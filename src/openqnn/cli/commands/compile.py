@@ -46,10 +46,12 @@ def _compiled_source(given: SourceOptions) -> Source:
     from openqnn.cli.shared.vendor_setup import GRAPH_FILES, source
     from openqnn.qnn.model_library import PREFIX
     from openqnn.vendor.source import Source
+    from openqnn.vendor.trust import check_trusted
 
     settings = given.settings()
     if Path(given.model).suffix not in GRAPH_FILES:
         return Source((open_graph(given.model, **settings),))
+    check_trusted(given.model)
     check_static(given.model, settings)
     return source([given.model], [], PREFIX)
 

@@ -145,8 +145,10 @@ def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:
             files.append(name)
         else:
             from openqnn.api.files import open_graph
+            from openqnn.vendor.trust import trusting
 
-            graphs.append(open_graph(name))
+            with trusting():  # a model that is given to be run
+                graphs.append(open_graph(name))
     for name in dlcs:
         if not Path(name).is_file():
             raise ModelError(f"{name}: no such file")
