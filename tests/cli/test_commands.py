@@ -233,7 +233,9 @@ def test_a_bug_of_ours_shows_a_traceback_and_says_so(monkeypatch: pytest.MonkeyP
     result = openqnn("convert", save(relu(), Path("m.onnx")))
     assert result.code == 3
     assert "Traceback" in result.err and "oops" in result.err
-    assert result.err.endswith("error: this is a bug in openqnn; please report it with the traceback above [OQ900]\n")
+    assert result.err.endswith(
+        "error: this is a bug in openqnn; please report it with the traceback above [OQ900]\n"
+    )
 
 
 def test_memory_that_is_not_there_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,7 +321,7 @@ def test_a_library_from_the_model(convert: Converter) -> None:
     result = tool("qnn-model-lib-generator", *argv, "-o", convert.folder / "lib")
     assert result.code == 0, result.err
     library = convert.folder / "lib" / "x86_64-linux-clang" / "libnet.so"
-    graph = openqnn.load(library)
+    graph = openqnn.load(library, trust=True)
     x = channel_last(random(1, 3, 6, 6))
     with openqnn.Session(graph) as session:
         np.testing.assert_array_equal(session.run({"x": x})["y"], made.run(x)[0])

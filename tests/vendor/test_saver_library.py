@@ -89,12 +89,12 @@ def test_what_is_not_whole(folder: Path, tmp_path: Path) -> None:
     weights = (tmp_path / "params.bin").read_bytes()
     (tmp_path / "params.bin").write_bytes(weights[:-4])
     with pytest.raises(ModelError, match=r"params\.bin is cut off"):
-        openqnn.load(tmp_path / SOURCE)
+        openqnn.load(tmp_path / SOURCE, trust=True)
     whole = (tmp_path / SOURCE).read_bytes()
     (tmp_path / SOURCE).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ModelError, match="cannot be built") as refused:
-        openqnn.load(tmp_path / SOURCE)
+        openqnn.load(tmp_path / SOURCE, trust=True)
     assert "whole" in refused.value.hint
     (tmp_path / "params.bin").unlink()
     with pytest.raises(ModelError, match=r"there is no params\.bin beside it"):
-        openqnn.load(tmp_path / SOURCE)
+        openqnn.load(tmp_path / SOURCE, trust=True)

@@ -7,11 +7,13 @@ import json
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 from openqnn.options.field import add_options, option, options_of
 
 HELP_WIDTH = 100
+USAGE = 2  # exit code
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,41 @@ class _Help(argparse.HelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one message, with the nearest flag that there is."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = self._hint(message)
+        self.exit(USAGE, f"{self.prog}: error: {message}\n  hint: {hint}\n")
+
+    def _hint(self, message: str) -> str:
+        known = [name for action in self._actions for name in action.option_strings]
+        help = f"{self.prog} --help lists all options"
+        if not message.startswith("unrecognized arguments: "):
+            return help
+        said = next((w.partition("=")[0] for w in message.split()[2:] if w.startswith("-")), "")
+        if said in RENAMED and RENAMED[said] in known:
+            return f"{said} is {RENAMED[said]} here"
+        near = get_close_matches(said, known, n=2, cutoff=0.6)
+        return f"did you mean {' or '.join(near)}? {help}" if near else help
+
+
+RENAMED = {
+    "--out_name": "--out_tensor_node", "--out_node": "--out_tensor_node", "--batch": "--onnx_batch",
+    "--define_symbol": "--onnx_define_symbol", "--input_dtype": "--source_model_input_datatype",
+    "--input_layout": "--source_model_input_layout", "--saved_model_tag": "--tf_saved_model_tag",
+    "--no_simplification": "--onnx_no_simplification", "--float_bw": "--float_bitwidth",
+    "--input_encoding": "--desired_input_color_encoding", "--custom_io": "--io_config",
+}  # fmt: skip
+"""Flags of one tool that another has under a new name."""
+
+
 def print_json(record: object) -> None:
     print(json.dumps(record, indent=2))
 
 
 def tool_parser(tool: Tool) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        tool.name, f"{tool.name} {tool.usage}", tool.doc, formatter_class=_Help, allow_abbrev=False
-    )
+    made = Parser(tool.name, f"{tool.name} {tool.usage}", tool.doc, formatter_class=_Help, allow_abbrev=False)
     for group in tool.groups:
         add_options(made, group)
     return made

@@ -10,7 +10,7 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 
 from openqnn import __version__
-from openqnn.cli.command import ReportOptions, print_json
+from openqnn.cli.command import Parser, ReportOptions, print_json
 from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
 from openqnn.cli.registry import command_named, command_names
@@ -20,7 +20,7 @@ from openqnn.options.trust import TrustOptions
 
 def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of some commands; of all unless they are named."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="openqnn",
         description="Qualcomm QNN toolchain: convert, check, inspect and run models.",
         allow_abbrev=False,

@@ -140,6 +140,11 @@ def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
     main = mains[0]
     sdk = str(main.get("ep_sdk_version", ""))
     checksum = next((p.value for p in model.metadata_props if p.key == CHECKSUM), "")
+    return _context(file, main, (partitions, sdk, checksum))
+
+
+def _context(file: Path, main: dict[str, Any], about: tuple[tuple[str, ...], str, str]) -> EpContext:
+    """What the main node has: the binary itself, or the name of its file."""
     cache = main["ep_cache_context"]
     if not isinstance(cache, bytes) or not cache:
         raise ModelError(f"{file}: ep_cache_context is no text or binary, but {type(cache).__name__}")
@@ -147,9 +152,9 @@ def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
     if embedded not in (0, 1):
         raise ModelError(f"{file}: embed_mode is {embedded!r}: 1 is a binary in the model, 0 a file")
     if not embedded:
-        return EpContext(None, _beside(file, cache), partitions, sdk, checksum)
+        return EpContext(None, _beside(file, cache), *about)
     _check_embedded(file, cache, "embed_mode" in main)
-    return EpContext(cache, None, partitions, sdk, checksum)
+    return EpContext(cache, None, *about)
 
 
 def _check_embedded(model: Path, cache: bytes, said: bool) -> None:

@@ -22,6 +22,7 @@ from openqnn.errors import InputError
 
 _FORM = "it has a line for each set of inputs: the paths of raw files, or NAME:=PATH for each"
 _MARKS = ("#", "%")
+_OTHER = re.compile(r"[^A-Za-z0-9_]")
 _NAMED = re.compile(r"\s+(?=\S+:=)")
 
 
@@ -87,18 +88,32 @@ def _found(list_path: Path, name: str, where: str) -> Path:
     raise InputError(f"{where}: there is no file {name}")
 
 
+def meant_name(said: str, names: Sequence[str]) -> str:
+    """The name that is meant: the same one, or the one that is the same where QNN has no such letters; or "".
+
+    A model may have `onnx::Relu_0` and its DLC `onnx__Relu_0`: whoever saw either may say it.
+    """
+    if said in names:
+        return said
+    alike = [name for name in names if _OTHER.sub("_", name) == _OTHER.sub("_", said)]
+    return alike[0] if len(alike) == 1 else ""
+
+
 def named_files(given: InputList, line: InputLine, names: Sequence[str], graph: str) -> dict[str, Path]:
     """The file of each input; InputError when a line has other names than the graph, too few or too many."""
     where = f"{given.path}, line {line.number}"
     if line.files[0][0]:
-        for name, _ in line.files:
-            if name not in names:
+        files: dict[str, Path] = {}
+        for said, path in line.files:
+            name = meant_name(said, names)
+            if not name:
                 hint = f"its inputs: {', '.join(names)}"
-                raise InputError(f"{where}: graph '{graph}' has no input '{name}'", hint=hint)
-        missing = [name for name in names if name not in dict(line.files)]
+                raise InputError(f"{where}: graph '{graph}' has no input '{said}'", hint=hint)
+            files[name] = path
+        missing = [name for name in names if name not in files]
         if missing:
             raise InputError(f"{where}: no file for input '{missing[0]}'")
-        return dict(line.files)
+        return files
     if len(line.files) != len(names):
         raise InputError(
             f"{where}: {len(line.files)} file(s) for {len(names)} input(s)",

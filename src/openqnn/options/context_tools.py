@@ -8,7 +8,7 @@ from openqnn.options import vendor
 from openqnn.options.field import option, refused
 
 NO_BACKEND_BINARY = "the libraries for this machine have no other form of a context than the binary itself"
-NO_MEMHANDLE = "memory handles need the memory of a device; graphs take plain memory (raw)"
+NO_MEMHANDLE = "memory handles are a matter of the device: the binary takes either"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GeneratorOutput:
         "",
         "--binary_file",
         metavar="NAME",
-        help="name of the context binary, .bin is added; without it, none is written",
+        help="name of the context binary, .bin is added; a name that ends so already is written both ways",
     )
     output_dir: str = option("output", "--output_dir", metavar="DIR", help="where it goes (default: output)")
     enable_intermediate_outputs: bool = option(
@@ -56,7 +56,7 @@ class GeneratorOutput:
         "--input_output_tensor_mem_type",
         metavar="TYPE",
         choices=("raw", "memhandle"),
-        help="raw; memhandle is not available: " + NO_MEMHANDLE,
+        help="raw or memhandle (no effect here: " + NO_MEMHANDLE + ")",
     )
     profiling_level: str = vendor.profiling_level(
         ("basic", "detailed", "backend"), "basic, detailed, backend (HTP: linting)"

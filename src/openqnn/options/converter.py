@@ -23,8 +23,8 @@ class ConverterSource:
         help="end the graph at this tensor of the model; repeat for several",
     )  # fmt: skip
     input_dim: tuple[tuple[str, tuple[int, ...]], ...] = option(
-        (), "-d", "--input_dim", metavar=("NAME", "DIMS"), nargs=2, repeat=True, row=rows.named_dims,
-        help="shape of an input, in the model's own order of axes: data 1,3,224,224",
+        (), "-d", "--input_dim", metavar="WORD", nargs="+", repeat=True, row=rows.all_named_dims, many=True,
+        help="NAME DIMS: shape of an input, in the model's own order of axes: data 1,3,224,224",
     )  # fmt: skip
     batch: int | None = option(
         None, "-b", "--batch", metavar="N", parse=positive,
@@ -118,11 +118,11 @@ class ConverterOutput:
         "", "--copyright_file", metavar="FILE", help="a text to put at the head of the result"
     )
     float_bw: int = option(
-        32, "--float_bw", metavar="BITS", parse=int, choices=FLOAT_WIDTHS,
+        32, "--float_bw", "--float_bitwidth", metavar="BITS", parse=int, choices=FLOAT_WIDTHS,
         help="width of floats, in weights and activations: 32 or 16",
     )  # fmt: skip
     float_bias_bw: int | None = option(
-        None, "--float_bias_bw", metavar="BITS", parse=int, choices=FLOAT_WIDTHS,
+        None, "--float_bias_bw", "--float_bias_bitwidth", metavar="BITS", parse=int, choices=FLOAT_WIDTHS,
         help="width of floats in biases: 32 or 16 (default: as --float_bw)",
     )  # fmt: skip
     overwrite_model_prefix: bool = option(

@@ -6,13 +6,15 @@
 
 A positional is an option whose only name has no dashes. An option that takes several words at once says so
 with `nargs`, and `row` makes one value of them. One that cannot have an effect here is declared with
-`refused`: it is known, shown in the help with its reason, and an error when given.
+`refused`: it is known, shown in the help with its reason, and an error when given. One that changes nothing
+here, such as what only a device has, is `noted`: it is taken, and the reason is told.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -33,6 +35,8 @@ class Option:
     row: Row | None = None
     exclusive: str = ""
     refusal: str = ""
+    note: str = ""
+    many: bool = False
 
     @property
     def is_flag(self) -> bool:
@@ -61,10 +65,12 @@ def option(
     row: Row | None = None,
     required: bool = False,
     exclusive: str = "",
+    many: bool = False,
 ) -> Any:
     """A dataclass field with its command line: flags default to False take no value.
 
-    `repeat` collects a tuple. `const` is the value of an option with `nargs="?"` that is given without one.
+    `repeat` collects a tuple; with `many`, `row` makes several values of one row of words. `const`
+    is the value of an option with `nargs="?"` that is given without one.
     Of the options that share a name of `exclusive`, only one may be given.
     """
     settings: dict[str, Any] = {"help": help}
@@ -77,7 +83,7 @@ def option(
         settings["action"] = "append"
     if required:
         settings["required"] = True
-    declared = Option(names, settings, row, exclusive)
+    declared = Option(names, settings, row, exclusive, many=many)
     return dataclasses.field(default=default, metadata={_KEY: declared})
 
 
@@ -92,6 +98,16 @@ def refused(
         settings |= {"metavar": metavar, "nargs": nargs}
     declared = Option(names, settings, None, exclusive, why)
     return dataclasses.field(default=None, metadata={_KEY: declared})
+
+
+def noted(*names: str, why: str, help: str, metavar: str = "", nargs: int | str | None = None) -> Any:
+    """An option that scripts have and that changes nothing here, and why; it is taken with a note."""
+    settings: dict[str, Any] = {"help": f"{help} (no effect here: {why})"}
+    if not metavar:
+        settings["action"] = "store_true"
+    else:
+        settings |= {"metavar": metavar, "nargs": nargs}
+    return dataclasses.field(default=None, metadata={_KEY: Option(names, settings, note=why)})
 
 
 def options_of(group: type[Any]) -> Iterator[tuple[str, Option]]:
@@ -133,6 +149,8 @@ def read_options(arguments: argparse.Namespace, group: type[Group]) -> Group:
         value = getattr(arguments, name if declared.is_flag else declared.names[0])
         if declared.refusal and value is not None:
             raise UsageError(f"{declared.label}: {declared.refusal}")
+        if declared.note and value is not None:
+            print(f"note: {declared.label}: {declared.note}", file=sys.stderr)
         values[name] = _value(declared, value)
     return group(**values)
 
@@ -140,7 +158,8 @@ def read_options(arguments: argparse.Namespace, group: type[Group]) -> Group:
 def _value(declared: Option, value: Any) -> Any:
     if declared.repeats:
         given = cast("list[Any]", value or ())
-        return tuple(_row(declared, v) for v in given)
+        read = [_row(declared, v) for v in given]
+        return tuple(one for several in read for one in several) if declared.many else tuple(read)
     if value is not None and declared.row is not None:
         return _row(declared, value)
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value

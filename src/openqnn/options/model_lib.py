@@ -19,7 +19,13 @@ class ModelLib:
         None, "-t", metavar="TARGET", nargs="+",
         help="what to build for, such as x86_64-linux-clang (default: aarch64-android x86_64-linux-clang)",
     )  # fmt: skip
-    lib_name: str = option("", "-l", metavar="NAME", help="name of the library (default: that of the source)")
+    lib_name: str = option(
+        "", "-l", metavar="NAME", help="name of the library (default: that of the weights, or of the source)"
+    )
     output_dir: str = option(
-        "lib", "-o", metavar="DIR", help="libraries go to DIR/TARGET/libNAME.so (default: lib)"
+        "lib",
+        "-o",
+        metavar="DIR",
+        help="libraries go to DIR/TARGET/libNAME.so (default: lib); of one target, FILE.so is the"
+        " library itself",
     )

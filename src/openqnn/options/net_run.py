@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 
 from openqnn.options import vendor
-from openqnn.options.field import option, refused
+from openqnn.options.field import noted, option, refused
 from openqnn.options.source import positive
 
 LOG_LEVELS = ("error", "warn", "info", "debug", "verbose")
@@ -69,12 +69,11 @@ class Tooling:
 class NetRunModel:
     """The model."""
 
-    model: tuple[str, ...] = vendor.model_files("model")
+    model: tuple[str, ...] = vendor.model_files()
     retrieve_context: str = option(
         "",
         "--retrieve_context",
         metavar="FILE",
-        exclusive="model",
         help="a context binary to run, or an EPContext model that holds one",
     )
     dlc_path: tuple[str, ...] = vendor.dlc_files("DLC files to run")
@@ -213,7 +212,7 @@ class NetRunExecution:
         "--timeout",
         metavar="US",
         parse=milliseconds,
-        help="give up when the whole run takes longer, in microseconds",
+        help="give up when the executions of the graphs take longer, in microseconds",
     )
     retrieve_context_timeout: float | None = option(
         None,
@@ -222,10 +221,8 @@ class NetRunExecution:
         parse=milliseconds,
         help="give up when loading the context binary takes longer, in microseconds",
     )
-    shared_buffer: None = refused(
-        "--shared_buffer", why=NO_SHARED_BUFFER, help="share buffers with the device"
-    )
-    perf_profile: None = refused(
+    shared_buffer: None = noted("--shared_buffer", why=NO_SHARED_BUFFER, help="share buffers with the device")
+    perf_profile: None = noted(
         "--perf_profile", why=NO_PERF_PROFILE, metavar="NAME", help="performance profile"
     )
 

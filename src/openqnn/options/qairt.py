@@ -22,9 +22,9 @@ class QairtSource:
         help="the model to convert, of any framework that can be read",
     )  # fmt: skip
     input_dim: tuple[tuple[str, tuple[int, ...]], ...] = option(
-        (), "--desired_input_shape", "-d", metavar=("NAME", "DIMS"), nargs=2, repeat=True,
-        row=rows.named_dims,
-        help="shape of an input: data 1,3,224,224",
+        (), "--desired_input_shape", "--source_model_input_shape", "--input_dim", "-d", metavar="WORD",
+        nargs="+", repeat=True, row=rows.all_named_dims, many=True,
+        help="NAME DIMS: shape of an input, such as data 1,3,224,224",
     )  # fmt: skip
     out_names: tuple[str, ...] = option(
         (), "--out_tensor_node", "--out_tensor_name", metavar="NAME", repeat=True,
@@ -45,6 +45,25 @@ class QairtSource:
         repeat=True, row=rows.named_encoding,
         help="NAME IN [OUT]: the application gives colours as IN, the model expects OUT (default bgr); "
         f"one of {', '.join(rows.ENCODINGS)}",
+    )  # fmt: skip
+    output_layout: tuple[tuple[str, str], ...] = option(
+        (), "--source_model_output_layout", metavar=("NAME", "LAYOUT"), nargs=2, repeat=True,
+        row=rows.named_choice(rows.LAYOUTS),
+        help="what the axes of an output mean in the source model",
+    )  # fmt: skip
+    desired_input_layout: tuple[tuple[str, str], ...] = option(
+        (), "--desired_input_layout", metavar=("NAME", "LAYOUT"), nargs=2, repeat=True,
+        row=rows.named_choice(rows.LAYOUTS),
+        help="how the application gives an input; a transpose turns it into the model's own layout",
+    )  # fmt: skip
+    desired_output_layout: tuple[tuple[str, str], ...] = option(
+        (), "--desired_output_layout", metavar=("NAME", "LAYOUT"), nargs=2, repeat=True,
+        row=rows.named_choice(rows.LAYOUTS),
+        help="how the application gets an output",
+    )  # fmt: skip
+    preserve_io_datatype: tuple[tuple[str, ...], ...] = option(
+        (), "--preserve_io_datatype", metavar="NAME", nargs="*", repeat=True,
+        help="keep the source model's data types, of all inputs and outputs or of those named",
     )  # fmt: skip
     io_config: str = option(
         "", "--io_config", metavar="YAML",
@@ -93,7 +112,7 @@ class QairtOnnx:
     """ONNX models."""
 
     no_simplification: bool = option(
-        False, "--onnx_no_simplification",
+        False, "--onnx_no_simplification", "--onnx_skip_simplification",
         help="do not fold constants and do not merge or remove nodes that add nothing",
     )  # fmt: skip
     batch: int | None = option(

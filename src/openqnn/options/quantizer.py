@@ -192,6 +192,10 @@ class QairtQuantizerFiles:
         None, "--float_bias_bitwidth", metavar="BITS", parse=int, choices=(16, 32),
         help="width of biases that stay in floating point: 32 or 16",
     )  # fmt: skip
+    preserve_io_datatype: tuple[tuple[str, ...], ...] = option(
+        (), "--preserve_io_datatype", metavar="NAME", nargs="*", repeat=True,
+        help="inputs and outputs keep the types that they have in the source, all or those named",
+    )  # fmt: skip
     use_aimet_quantizer: bool = option(
         False, "--use_aimet_quantizer", help="let AIMET (package aimet-onnx) find the encodings"
     )

@@ -31,6 +31,13 @@ def named_dims(words: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     return name, dims(text)
 
 
+def all_named_dims(words: Sequence[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """NAME DIMS, once or several times in a row."""
+    if len(words) % 2:
+        raise argparse.ArgumentTypeError(f"{' '.join(words)!r}: expected NAME DIMS, such as data 1,3,224,224")
+    return tuple(named_dims(words[i : i + 2]) for i in range(0, len(words), 2))
+
+
 def named_number(words: Sequence[str]) -> tuple[str, int]:
     name, text = words
     if not text.isdigit() or int(text) < 1:

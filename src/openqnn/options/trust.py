@@ -13,5 +13,5 @@ class TrustOptions:
 
     run_code: bool = option(
         False, "--run_code",
-        help="run model libraries (.so) and Saver bundles (.c) to read their graphs: only files that you trust",
+        help="run model libraries (.so) and Saver bundles (.c) to read them: only files that you trust",
     )  # fmt: skip

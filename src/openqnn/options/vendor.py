@@ -67,7 +67,12 @@ def backend_library(what: str) -> Any:
 
 def soc_name() -> Any:
     return option(
-        "", "--soc", metavar="NAME", help="the SoC that HTP compiles for, by name or number (default: SM8650)"
+        "",
+        "--soc",
+        "--soc_model",
+        "--htp_socs",
+        metavar="NAME",
+        help="the SoC that HTP compiles for, by name or number (default: SM8650)",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -81,10 +81,13 @@ class HtpConfig:
         return self.graphs.get(graph, self.every_graph)
 
 
-def read_htp_config(path: str | PathLike[str]) -> HtpConfig:
-    """Read either file: the outer one leads to the inner one, relative to where it stands itself."""
+def read_htp_config(path: str | PathLike[str], parse: Callable[[str], Any] = json.loads) -> HtpConfig:
+    """Read either file: the outer one leads to the inner one, relative to where it stands itself.
+
+    `parse` reads the text, such as one that allows comments.
+    """
     file = Path(path)
-    content = _load(file)
+    content = _load(file, parse)
     if "backend_extensions" not in content:
         return _Reader(file).config(content)
     _known(content, ("backend_extensions", "context_configs", "graph_configs"), file, "")
@@ -95,7 +98,7 @@ def read_htp_config(path: str | PathLike[str]) -> HtpConfig:
         return HtpConfig()
     given = Path(str(inner))
     target = given if given.is_absolute() or not (file.parent / given).exists() else file.parent / given
-    return _Reader(target).config(_load(target))
+    return _Reader(target).config(_load(target, parse))
 
 
 def graph_options(settings: Mapping[str, Any]) -> GraphOptions:
@@ -271,9 +274,9 @@ def check_taken(
         raise BackendError("settings that did not take effect:\n  " + "\n  ".join(problems))
 
 
-def _load(file: Path) -> dict[str, Any]:
+def _load(file: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text())
+        content = parse(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:

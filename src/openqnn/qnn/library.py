@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import re
 import threading
 import warnings
 from collections import deque
@@ -55,9 +56,9 @@ def is_htp(library: str | os.PathLike[str]) -> bool:
 def find_library(name: str | os.PathLike[str]) -> Path:
     """The file that `name` means: a path, a file name such as libQnnCpu.so, or a short name such as cpu."""
     text = os.fspath(name)
-    if os.sep in text:
-        return _given_path(Path(text))
-    file_name = _SHORT_NAMES.get(text.lower(), text)
+    if os.sep in text or "\\" in text:
+        return _given_path(Path(text.replace("\\", os.sep)))
+    file_name = _SHORT_NAMES.get(text.lower(), _on_linux(text))
     looked: list[str] = []
     for origin, folder in _folders():
         if (folder / file_name).is_file():
@@ -116,7 +117,20 @@ def _open(path: Path) -> ctypes.CDLL:
 def _given_path(path: Path) -> Path:
     if path.is_file():
         return path.absolute()
-    raise LibraryError(f"{path.name} not found: there is no file {path}", hint=_advice(path.name))
+    missing = LibraryError(f"{path.name} not found: there is no file {path}", hint=_advice(path.name))
+    if _on_linux(path.name) not in _SHORT_NAMES.values():
+        raise missing
+    try:
+        found = find_library(path.name)  # scripts have the path of an SDK that is not here
+    except LibraryError:
+        raise missing from None
+    warnings.warn(f"there is no file {path}: {found} is used", OpenQnnWarning, stacklevel=1)
+    return found
+
+
+def _on_linux(name: str) -> str:
+    """QnnHtp.dll is libQnnHtp.so here."""
+    return f"lib{name[:-4]}.so" if re.fullmatch(r"Qnn\w+\.dll", name, re.IGNORECASE) else name
 
 
 def sdk_folder() -> Path | None:

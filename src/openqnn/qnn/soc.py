@@ -81,6 +81,44 @@ SM8845    97 81  8
 """
 
 
+# Chips of the SDK's table without an HTP that libQnnHtp compiles for: name, number, Hexagon architecture, and
+# the library that they run with.
+_OTHER_TABLE = """
+SM8250    21 66 libQnnDsp.so
+QRB5165   21 66 libQnnDsp.so
+SM7250    25 66 libQnnDsp.so
+SM7225    29 66 libQnnDsp.so
+SM6350    29 66 libQnnDsp.so
+QCS7230   51 66 libQnnDsp.so
+SM6225    40 66 libQnnDsp.so
+SM4350    31 66 libQnnDsp.so
+SM6375    31 66 libQnnDsp.so
+SM4250    28 66 libQnnDsp.so
+SM6115    28 66 libQnnDsp.so
+QCM4290   28 66 libQnnDsp.so
+QCS610    16 66 libQnnDsp.so
+QCS410    33 66 libQnnDsp.so
+QCM6125   19 66 libQnnDsp.so
+QRB4210   49 66 libQnnDsp.so
+QCM4490   59  0 libQnnCpu.so
+SM4450    59  0 libQnnCpu.so
+SC7280X   44 68 libQnnCpu.so
+"""
+# Names on boxes and in shops, without "Snapdragon": the part that they stand for.
+_MARKETED = {
+    "8 ELITE GEN 5": "SM8850", "8 GEN 5": "SM8845", "8 ELITE": "SM8750", "8S GEN 4": "SM8735",
+    "8 GEN 3": "SM8650", "8S GEN 3": "SM8635", "8 GEN 2": "SM8550", "8+ GEN 1": "SM8475", "8 GEN 1": "SM8450",
+    "888+": "SM8350P", "888": "SM8350", "7 GEN 4": "SM7750", "7+ GEN 3": "SM7675", "7 GEN 3": "SM7550",
+    "7S GEN 3": "SM7635", "7+ GEN 2": "SM7475", "7S GEN 2": "SM7435", "7 GEN 1": "SM7450", "780G": "SM7350",
+    "778G": "SM7325", "6 GEN 4": "SM6650", "6 GEN 3": "SM6475", "6 GEN 1": "SM6450", "X ELITE": "SC8380XP",
+    "X PLUS": "SC8380XP", "X2 ELITE": "SC8480XP", "8CX GEN 4": "SC8380XP", "8CX GEN 3": "SC8280X",
+    "7C GEN 2": "SC7280X", "865": "SM8250", "865+": "SM8250", "870": "SM8250", "765": "SM7250",
+    "765G": "SM7250", "750G": "SM7225", "690": "SM6350", "680": "SM6225", "480": "SM4350", "695": "SM6375",
+    "460": "SM4250",
+    "662": "SM6115", "4 GEN 2": "SM4450", "XR2 GEN 2": "SXR2230P",
+}  # fmt: skip
+
+
 def _row(line: str) -> Soc:
     name, model, arch, vtcm = line.split()
     return Soc(name, int(model), int(arch), int(vtcm))
@@ -100,16 +138,39 @@ def find_soc(wanted: str | int | None = None) -> Soc:
     """
     if wanted is None:
         return find_soc(DEFAULT_SOC)
-    text = str(wanted).strip().upper()
+    text = _part(str(wanted))
+    _refuse_others(text)
     if text.isdecimal():
         model = int(text)
         return next((soc for soc in SOCS if soc.model == model), Soc(f"SoC {model}", model, None, None))
     for soc in SOCS:
         if soc.name == text:
             return soc
-    close = get_close_matches(text, [soc.name for soc in SOCS], n=3, cutoff=0.6)
+    known = [soc.name for soc in SOCS] + list(_MARKETED)
+    close = get_close_matches(text, known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(s.name for s in SOCS)}"
     raise UsageError(f"there is no SoC '{wanted}'", hint=hint)
+
+
+def _part(said: str) -> str:
+    """The part or number that a name stands for: "Snapdragon 8 Gen 3" and "SD 8 Gen 3" are SM8650."""
+    text = " ".join(said.replace("®", "").replace("_", " ").upper().split())
+    for maker in ("QUALCOMM ", "SNAPDRAGON ", "SD "):
+        text = text.removeprefix(maker)
+    return _MARKETED.get(text.removesuffix(" 5G"), text)
+
+
+def _refuse_others(text: str) -> None:
+    """UsageError for a chip without HTP: the library may compile for it, and the chip not run the result."""
+    for line in _OTHER_TABLE.strip().splitlines():
+        name, model, arch, library = line.split()
+        if text in (name, model):
+            part = f"Hexagon v{arch}" if arch == "66" else "no HTP that the library compiles for"
+            raise UsageError(
+                f"{name} (SoC {model}) has {part}: HTP is of v68 and later",
+                hint=f"its backend is {library}, with the model library or the DLC itself;"
+                " there is no context binary of HTP for it",
+            )
 
 
 def no_floats(soc: Soc) -> str:

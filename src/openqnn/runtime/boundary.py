@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.errors import InputError
+from openqnn.formats.input_list import meant_name
 from openqnn.ir import Array, DType, Graph, Port, Shape, Value
 
 
@@ -32,15 +33,18 @@ def accepted(graph: Graph, inputs: Mapping[str, Any], *, native: bool = False) -
             f"arrays go in by the names of inputs, and a {type(inputs).__name__} has none",
             hint=f"{{{', '.join(f'{name!r}: array' for name in names)}}}",
         )
-    for name in inputs:
-        if name not in names:
+    given: dict[str, Any] = {}
+    for said in inputs:
+        name = meant_name(said, names) if isinstance(said, str) else ""
+        if not name:
             raise InputError(
-                f"the graph has no input '{name}'", hint=f"its inputs: {', '.join(map(repr, names))}"
+                f"the graph has no input '{said}'", hint=f"its inputs: {', '.join(map(repr, names))}"
             )
-    missing = [n for n in names if n not in inputs]
+        given[name] = inputs[said]
+    missing = [n for n in names if n not in given]
     if missing:
         raise InputError(f"no array for input {', '.join(map(repr, missing))}")
-    return {v.name: inward(v, graph.ports[v.name], inputs[v.name], native=native) for v in graph.inputs}
+    return {v.name: inward(v, graph.ports[v.name], given[v.name], native=native) for v in graph.inputs}
 
 
 def misfit(name: str, shape: Shape, port: Port) -> str:
@@ -53,6 +57,8 @@ def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Arr
     Real numbers for a fixed-point value are quantized by its encoding; `native` arrays are stored integers.
     """
     array = np.asarray(given)
+    if array.size == 1 and {array.shape, port.shape} == {(), (1,)}:  # QNN has no rank 0
+        array = array.reshape(port.shape)
     if array.shape != port.shape:
         raise InputError(misfit(value.name, array.shape, port))
     if not native and is_coded(value, port):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import InputError
+from openqnn.formats.json_text import parse_json
 from openqnn.formats.profiling_window import Window
 from openqnn.qnn.htp_config import HTP_KEYS, HtpConfig, name_list, read_htp_config
 
@@ -46,7 +46,7 @@ def read_config(path: str | PathLike[str]) -> RunConfig:
     file = Path(path)
     content = _load(file)
     if not any(key in content for key in _OUTER) and any(key in content for key in HTP_KEYS):
-        return RunConfig(htp=(htp := read_htp_config(file)), remarks=htp.ignored)
+        return RunConfig(htp=(htp := read_htp_config(file, parse_json)), remarks=htp.ignored)
     return _Reader(file).config(content)
 
 
@@ -77,7 +77,7 @@ class _Reader:
         if not inner:
             return HtpConfig()
         beside = self._file.parent / inner
-        return read_htp_config(beside if beside.exists() else inner)
+        return read_htp_config(beside if beside.exists() else inner, parse_json)
 
     def _context(self, entry: Mapping[str, Any]) -> None:
         self._priority(entry, "context_priority", "context_configs")
@@ -156,7 +156,7 @@ class _Reader:
 
 def _load(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from error
     except ValueError as error:

@@ -31,7 +31,8 @@ from openqnn.worker.serve import Board, Reporter
 
 _LAST_WORDS = 8
 _TURN = 0.0005  # seconds: how long a thread that comes back from a library waits for one that works in Python
-_PATIENCE = 3600.0  # seconds: the longest that a poll waits before it looks at the deadline again
+_GLANCE = 15.0  # seconds: the longest that a poll waits before it looks at the deadline again
+_STARTING = 150.0  # seconds until the first step: a library that hangs while it is loaded never takes one
 
 
 _STARVED = ("std::bad_alloc", "Cannot allocate memory", "MemoryError")
@@ -109,27 +110,33 @@ class Child:
     ) -> Done | Failed:
         """Wait for the answer; a child that dies or stays silent makes an error that blames `name`.
 
-        `opening` is another time limit, for as long as the libraries are not ready.
+        `opening` is the time limit until the libraries are ready, `timeout` the one from then on.
         """
         start = time.monotonic()
-        limit = min(opening, timeout or opening) if opening else timeout
+        limit = opening or timeout
         try:
             while True:
                 left = math.inf if limit is None else max(0.0, start + limit - time.monotonic())
-                if not self._connection.poll(min(left, _PATIENCE)):
-                    if limit is None or left > _PATIENCE:
-                        continue
-                    raise self._silence(name, limit)
+                if not self._connection.poll(min(left, _GLANCE)):
+                    self._check_silence(name, left, limit, time.monotonic() - start)
+                    continue
                 message = self._receive(name)
                 if isinstance(message, Word):
                     (hear or _ignore)(message.value)
                 elif isinstance(message, Opened):
-                    limit = timeout
+                    limit, start = timeout, time.monotonic()
                 else:
                     self._has_served = True
                     return message
         except (EOFError, ConnectionError):
             raise self._end_of(name) from None
+
+    def _check_silence(self, name: str, left: float, limit: float | None, passed: float) -> None:
+        """An error where the time is up, or where not even the first step was taken for long."""
+        if left <= _GLANCE and limit is not None:
+            raise self._silence(name, limit)
+        if passed > _STARTING and not self._board.read():
+            raise self._silence(name, _STARTING)
 
     def _receive(self, name: str) -> Answer:
         """The next word or answer to the task at hand; anything else on the socket is an error."""

@@ -18,8 +18,10 @@ PAGE = FOLDER.parents[2] / "docs" / "flags.md"
 HEAD = """\
 # Flags of the tools with QNN's names
 
-Every flag that the documentation of the original tools names. One that cannot take effect is an error that
-says why; none is ignored. This page is generated: `python -m tests.cli.flags.page`.
+Every flag that the documentation of the original tools names, and those of later SDKs and of guides that
+people follow. One that cannot take effect is an error that says why; one that changes nothing here, such as
+what only a device has, is taken with a note. None is ignored in silence, and an unknown one gets the nearest
+as a hint. This page is generated: `python -m tests.cli.flags.page`.
 """
 
 
@@ -42,7 +44,9 @@ def _section(tool: Tool) -> Iterator[str]:
     refused = sum(bool(o.refusal) for o in options)
     yield f"## {tool.name}\n"
     yield f"{tool.doc}\n"
-    yield f"{len(options)} flags, {len(options) - refused} in effect, {refused} refused.\n"
+    noted = sum(bool(o.note) for o in options)
+    effective = len(options) - refused - noted
+    yield f"{len(options)} flags, {effective} in effect, {noted} taken with a note, {refused} refused.\n"
     yield "| flag | what it does |"
     yield "| --- | --- |"
     for option in options:

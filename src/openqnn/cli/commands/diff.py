@@ -28,11 +28,11 @@ def run_diff(arguments: Namespace) -> int:
         differences = [dataclasses.asdict(each) for each in found.differences]
         print_json({"equal": found.equal, "differences": differences, "renamed": found.renamed})
     else:
-        _print(found)
+        print_diff(found)
     return 0 if found.equal else 1
 
 
-def _print(found: Diff) -> None:
+def print_diff(found: Diff) -> None:
     from rich.markup import escape  # takes a while to import
 
     from openqnn.cli.report import console, table

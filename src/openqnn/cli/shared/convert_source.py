@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from argparse import Namespace
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from openqnn.cli.shared.converting import (
     DEAD_CODE,
     check_converted,
     check_input_names,
+    check_source_name,
     converted_graph,
     dry_run,
     report_files,
@@ -31,6 +33,7 @@ from openqnn.cli.shared.quantizing import (
 from openqnn.errors import OpenQnnWarning
 from openqnn.options.converter import ConverterIo, ConverterOutput, ConverterSteps
 from openqnn.options.field import read_options
+from openqnn.options.later import LaterConverter, LaterQuantizer
 from openqnn.options.packages import Checker, Packages
 from openqnn.options.quantizer import KeptNodes, QuantizerChoices, QuantizerData, QuantizerEncodings
 
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 # The option groups that follow a source's own.
 CONVERTER_GROUPS = (
     ConverterIo, ConverterSteps, ConverterOutput, QuantizerData, QuantizerChoices, QuantizerEncodings,
-    KeptNodes, Packages, Checker,
+    KeptNodes, Packages, Checker, LaterConverter, LaterQuantizer,
 )  # fmt: skip
 
 
@@ -58,11 +61,13 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     """Converts a model to model.cpp, model.bin and model_net.json by the groups of CONVERTER_GROUPS."""
     from openqnn.api.convert import describe_borders
     from openqnn.formats.custom_io import read_custom_io, write_custom_io
+    from openqnn.formats.encodings import read_encodings
 
     io = read_options(arguments, ConverterIo)
     steps, output = read_options(arguments, ConverterSteps), read_options(arguments, ConverterOutput)
     packages = read_options(arguments, Packages)
-    read_options(arguments, Checker)
+    for group in (Checker, LaterConverter, LaterQuantizer):
+        read_options(arguments, group)
     kept, asked = read_options(arguments, KeptNodes), read_asked(arguments)
     if any(kind != "layout" for kind, _ in io.preserve_io):  # files for calibration have these types, too
         asked = asked.with_native_files()
@@ -77,7 +82,10 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     if steps.dry_run:
         return dry_run(source.model, settings, steps.dry_run)
     target = Path(output.output_path or Path(source.model).with_suffix(".cpp"))
+    check_source_name(target)
     check_converted(target, Path(source.model))
+    if asked.encodings.quantization_overrides:
+        read_encodings(asked.encodings.quantization_overrides)  # also where it has no effect
     if asked.encodings.dump_encoding_json:
         check_encodings(target)
     copyright_text = text_of(output.copyright_file)
@@ -145,11 +153,14 @@ def _write_source(
 ) -> None:
     from openqnn.emit import lower
     from openqnn.emit.model_source import SourceOptions, write_model_source
-    from openqnn.formats.atomic import together
+    from openqnn.formats.atomic import replacing_path, together
 
     options = SourceOptions(
         output.overwrite_model_prefix, output.exclude_named_tensors, package, copyright_text, command
     )
     with together():
         written = write_model_source([lower(graph)], target, options)
+    if not target.suffix:  # the original writes the source under this very name
+        with replacing_path(target) as temporary:
+            shutil.copyfile(written.cpp, temporary)
     report_files(graph, [f for f in (written.cpp, written.bin, written.net_json) if f is not None])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.errors import InputError, OutputError, UsageError
+from openqnn.errors import DynamicShapeError, InputError, OpenQnnError, OutputError, UsageError
 from openqnn.formats.sniff import is_converted
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def converted_graph(model: str, settings: Mapping[str, Any], debug: int | None) 
 
     explain = Explain()
     with Stages() as stages:
-        graph = convert(model, **settings, explain=explain, progress=stages.update)
+        try:
+            graph = convert(model, **settings, explain=explain, progress=stages.update)
+        except DynamicShapeError as error:
+            graph = _with_one(model, settings, error)
     if debug is not None:
         print_explanation(explain, sys.stderr)
     return graph
@@ -63,6 +66,32 @@ def check_converted(target: Path, source: Path) -> None:
         raise OutputError(f"{target} is the source model itself", hint="give another file with -o")
     if target.exists() and not is_converted(target):
         raise OutputError(f"{target} exists, and no converter wrote it", hint="give another file with -o")
+
+
+def _with_one(model: str, settings: Mapping[str, Any], error: DynamicShapeError) -> Graph:
+    """The model with a batch of one, which is what the original takes where nobody says another."""
+    from openqnn.api.convert import convert
+
+    if settings.get("batch") is not None:
+        raise error
+    try:
+        graph = convert(model, **{**settings, "batch": 1})
+    except OpenQnnError:
+        raise error from None
+    print("note: the open first dimension is taken as 1; -b says another", file=sys.stderr)
+    return graph
+
+
+def check_source_name(target: Path) -> None:
+    """UsageError for the name of a file that another tool writes."""
+    tools = {".dlc": "qairt-converter writes a DLC", ".bin": "qnn-context-binary-generator makes one"}
+    tools |= {
+        ".so": "qnn-model-lib-generator makes a library of model.cpp",
+        ".onnx": "the source has that name",
+    }
+    if target.suffix in tools:
+        hint = f"{tools[target.suffix]}; -o {target.with_suffix('.cpp')} is the name of a source"
+        raise UsageError(f"{target}: this tool writes C++ source, and no {target.suffix[1:]} file", hint=hint)
 
 
 def check_input_names(graph: Graph, names: Sequence[str]) -> None:

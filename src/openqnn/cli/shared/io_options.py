@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from openqnn.errors import UsageError
@@ -22,7 +23,7 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
     Of a graph that will be in `fixed` point the quantizer decides about stored integers.
     """
     if not fixed:
-        _refuse_images(io.input_type)
+        _tell_images(io.input_type)
     custom, stored = _dtypes(entries), _stored(entries, fixed)
     said = {name: _dtype(text) for name, text in io.input_dtype}
     for name in sorted(said.keys() & {*custom, *stored}):
@@ -57,14 +58,23 @@ def qairt_borders(source: QairtSource, entries: Sequence[IoEntry]) -> Borders:
     from_source = {e.name: e.source_layout for e in entries if e.source_layout}
     from_file = {e.name: (e.colour, MODEL_COLOUR) for e in entries if e.colour}
     return Borders(
-        source_layouts=from_source | dict(source.input_layout),
-        layouts={e.name: e.layout for e in entries if e.layout},
+        source_layouts=from_source | dict(source.input_layout) | dict(source.output_layout),
+        layouts={e.name: e.layout for e in entries if e.layout}
+        | dict(source.desired_input_layout)
+        | dict(source.desired_output_layout),
+        keep_dtype=_kept_types(source.preserve_io_datatype),
         colours={n: c for n, c in from_file.items() if n not in plain} | colours,
         dtypes=_dtypes(entries) | {name: _dtype(text) for name, text in source.input_dtype},
         stored=_stored(entries, fixed=False),
         plain_inputs=plain,
         named=frozenset(e.name for e in entries),
     )
+
+
+def _kept_types(given: Sequence[tuple[str, ...]]) -> Names:
+    """Whose data types --preserve_io_datatype keeps: those named, or all."""
+    names = frozenset(name for some in given for name in some)
+    return Names(names, bool(given) and not names)
 
 
 def _dtype(text: str) -> DType:
@@ -110,10 +120,12 @@ def custom_encodings(entries: Iterable[IoEntry], graph: Graph, act_bw: int) -> d
     return found
 
 
-def _refuse_images(types: Iterable[tuple[str, str]]) -> None:
+def _tell_images(types: Iterable[tuple[str, str]]) -> None:
     for name, kind in types:
         if kind == "image":
-            raise UsageError(f"--input_type {name} image stores the input in bytes: {STAYS_FLOAT}")
+            print(
+                f"note: --input_type {name} image stores the input in bytes: {STAYS_FLOAT}", file=sys.stderr
+            )
 
 
 def _colours(given: Iterable[tuple[str, str, str]]) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:

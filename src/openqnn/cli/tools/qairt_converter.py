@@ -22,6 +22,7 @@ from openqnn.cli.shared.io_options import qairt_borders
 from openqnn.cli.shared.quantizing import overrides_of
 from openqnn.errors import UnsupportedError, UsageError
 from openqnn.options.field import read_options
+from openqnn.options.later import LaterConverter
 from openqnn.options.packages import QairtPackages
 from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
 from openqnn.options.quantizer import QairtQuantizer
@@ -42,6 +43,7 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
     source, output = read_options(arguments, QairtSource), read_options(arguments, QairtOutput)
     onnx, packages = read_options(arguments, QairtOnnx), read_options(arguments, QairtPackages)
     others = read_options(arguments, QairtOthers)
+    read_options(arguments, LaterConverter)
     known = read_options(arguments, QairtQuantizer)
     _check_framework(Path(source.input_network))
     inputs, outputs = read_io_config(source.io_config) if source.io_config else ([], [])
@@ -106,7 +108,7 @@ TOOL = Tool(
     "qairt-converter",
     "Convert a model to a DLC file. Layouts stay as they are in the source model.",
     "-i MODEL [-o MODEL.dlc] [options]",
-    (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages),
+    (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages, LaterConverter),
     run_qairt_converter,
     takes_shapes=True,
 )

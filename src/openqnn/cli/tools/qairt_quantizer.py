@@ -24,6 +24,7 @@ from openqnn.errors import OutputError, UsageError
 from openqnn.formats.dlc_metadata import COMMAND
 from openqnn.formats.sniff import is_converted
 from openqnn.options.field import read_options
+from openqnn.options.later import LaterQuantizer
 from openqnn.options.quantizer import (
     QairtQuantizerFiles,
     QuantizerChoices,
@@ -44,6 +45,7 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
     from openqnn.api.files import open_graph, save_dlc
 
     files, asked = read_options(arguments, QairtQuantizerFiles), read_asked(arguments)
+    read_options(arguments, LaterQuantizer)
     source = Path(files.input_dlc)
     target = Path(files.output_dlc or source.with_suffix(".quantized.dlc"))
     if not asked.wanted:
@@ -61,6 +63,8 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         opened, asked, LIKE_QNN, float_bw=files.float_bitwidth, float_bias_bw=files.float_bias_bitwidth,
         extra=_by_aimet(opened, asked) if files.use_aimet_quantizer else None,
     )  # fmt: skip
+    if files.preserve_io_datatype:
+        graph = _with_source_types(graph, opened, {n for names in files.preserve_io_datatype for n in names})
     save_dlc(graph, target, metadata={COMMAND: command})
     print(f"{target}: {target.stat().st_size:,} bytes")
     if asked.encodings.dump_encoding_json:
@@ -69,6 +73,21 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         for name, origin in graph.provenance.items():
             print(f"{name}: {origin}", file=sys.stderr)
     return 0
+
+
+def _with_source_types(fixed: Graph, real: Graph, names: set[str]) -> Graph:
+    """The graph with inputs and outputs in the types of the source, all of them or those that are named."""
+    from openqnn.ir.clone import clone_graph
+    from openqnn.targets.htp.boundary import keep_types
+
+    types = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
+    unknown = sorted(names - types.keys())
+    if unknown:
+        hint = f"it has: {', '.join(types)}"
+        raise UsageError(f"--preserve_io_datatype: there is no input or output '{unknown[0]}'", hint=hint)
+    made = clone_graph(fixed)
+    keep_types(made, {n: t for n, t in types.items() if not names or n in names})
+    return made
 
 
 def _check_aimet(files: QairtQuantizerFiles, asked: Asked) -> None:
@@ -106,6 +125,6 @@ TOOL = Tool(
     "qairt-quantizer",
     "Quantize a DLC file: a DLC whose tensors are in fixed point.",
     "--input_dlc MODEL.dlc (--input_list FILE | --float_fallback) [options]",
-    (QairtQuantizerFiles, QuantizerData, QuantizerChoices, QuantizerEncodings),
+    (QairtQuantizerFiles, QuantizerData, QuantizerChoices, QuantizerEncodings, LaterQuantizer),
     run_qairt_quantizer,
 )

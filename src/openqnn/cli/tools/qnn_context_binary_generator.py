@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from argparse import Namespace
 from pathlib import Path
 
@@ -12,14 +14,16 @@ from openqnn.cli.shared.vendor_setup import (
     profiling,
     remark,
     required,
+    say,
     setup,
     show_log,
     source,
 )
 from openqnn.errors import UsageError
-from openqnn.formats.atomic import check_place
+from openqnn.formats.atomic import check_place, replacing_path
 from openqnn.options.context_tools import NO_MEMHANDLE, GeneratorModel, GeneratorOutput
 from openqnn.options.field import read_options
+from openqnn.options.later import LaterGenerator
 from openqnn.options.net_run import Tooling
 from openqnn.vendor.extra_outputs import Wanted
 from openqnn.vendor.remote import compile_source
@@ -33,8 +37,9 @@ def run_generator(arguments: Namespace) -> int:
     required(model.backend, "--backend")
     if not (model.model or model.dlc_path):
         raise UsageError("one of --model and --dlc_path is required")
+    read_options(arguments, LaterGenerator)
     if output.input_output_tensor_mem_type != "raw":
-        raise UsageError(f"--input_output_tensor_mem_type: {NO_MEMHANDLE}")
+        say(f"note: --input_output_tensor_mem_type: {NO_MEMHANDLE}")
     if output.verbose and tooling.log_level:
         raise UsageError("--verbose and --log_level exclude each other")
     level = "verbose" if output.verbose else tooling.log_level
@@ -53,13 +58,27 @@ def run_generator(arguments: Namespace) -> int:
         file=str(file or ""), folder=str(folder), log=show_log if level else None, note=remark,
     )  # fmt: skip
     print_compiled(compiled, file)
+    if file is not None and name.endswith(".bin"):
+        _link(file)
     return 0
+
+
+def _link(file: Path) -> None:
+    """The original adds .bin to every name: its scripts look for model.bin.bin, others for what they gave."""
+    again = file.with_name(f"{file.name}.bin")
+    with replacing_path(again) as temporary:
+        temporary.unlink()
+        try:
+            os.link(file, temporary)
+        except OSError:  # a file system without links
+            shutil.copyfile(file, temporary)
+    print(f"{again}: the same, as the original names it")
 
 
 TOOL = Tool(
     "qnn-context-binary-generator",
     "Compile graphs for a backend into one context binary.",
     "(--model FILES | --dlc_path FILES) --backend LIBRARY --binary_file NAME [options]",
-    (GeneratorModel, GeneratorOutput, Tooling),
+    (GeneratorModel, GeneratorOutput, LaterGenerator, Tooling),
     lambda arguments, _: run_generator(arguments),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ from openqnn.vendor.source import Source
 from openqnn.vendor.target_setup import SAVER_LIBRARY, check_computes
 
 SKIP = "__"
+COMPILING = 24 * 3600.0  # seconds
 LOADING = 600.0  # seconds: a damaged binary can make a library loop for ever
 MB = 1 << 20
 
@@ -63,19 +65,23 @@ def run_net_run(arguments: Namespace) -> int:
         chosen=not model.retrieve_context,
     )
     check_computes(made.target.library)
-    if Path(made.target.library).name.startswith(SAVER_LIBRARY):
+    records_only = Path(made.target.library).name.startswith(SAVER_LIBRARY)
+    if records_only:
         say(f"note: {SAVER_LIBRARY}.so writes what it is asked into saver_output and computes nothing")
     settings = _settings(lists, inputs, outputs, execution, profile, made.config)
     measured = profiling(profile.profiling_level, profile.profiling_option, made.target.library)
     wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))
-    opening = (execution.retrieve_context_timeout or LOADING) if model.retrieve_context else None
+    opening = (execution.retrieve_context_timeout or LOADING) if model.retrieve_context else COMPILING
     with unfinished(Path(outputs.output_dir)) as folder, _opened(model) as found:
         runs = run_files(
             found, made.target, settings, folder, wanted, measured,
             timeout=execution.timeout, opening=opening, note=remark,
             log=show_log if tooling.log_level else None,
         )  # fmt: skip
-    _tell(runs, outputs.output_dir)
+        if records_only:
+            for result in [p for p in folder.rglob("Result_*") if p.is_dir()]:
+                shutil.rmtree(result)
+    _tell(runs, outputs.output_dir, records_only)
     return 0
 
 
@@ -93,6 +99,8 @@ def _check(
         raise UsageError("one of --model, --dlc_path and --retrieve_context is required")
     if model.retrieve_context and model.dlc_path:
         raise UsageError("--retrieve_context and --dlc_path exclude each other")
+    if model.retrieve_context and model.model:
+        say("note: --model: no effect, the graphs of --retrieve_context are run")
     if model.retrieve_context:
         check_prefix(model.model_prefix, ())
     if model.retrieve_context and (outputs.debug or outputs.set_output_tensors):
@@ -151,13 +159,17 @@ def _named_outputs(lists: tuple[InputList | None, ...]) -> tuple[str, ...]:
     return tuple(name for given in lists if given is not None for name in given.outputs)
 
 
-def _tell(runs: list[GraphRun], folder: str) -> None:
+def _tell(runs: list[GraphRun], folder: str, records_only: bool) -> None:
     for run in runs:
+        if records_only:
+            print(f"{run.name}: {run.inferences} execution(s) recorded in saver_output; nothing was computed")
+            continue
         each = run.execute_seconds / max(run.inferences, 1) * 1e3
         print(
             f"{run.name}: {run.inferences} inference(s), {each:.3f} ms each in the library, "
             f"{run.results} result(s) in {folder}"
         )
+    print("Finished Executing Graphs")  # scripts look for the original's last word
 
 
 TOOL = Tool(

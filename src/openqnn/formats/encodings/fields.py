@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 from openqnn.errors import InputError
 from openqnn.formats.encodings.record import TensorEncoding
+from openqnn.formats.json_text import parse_json
 
 Json: TypeAlias = Any
 INT_BITS = range(2, 33)
@@ -47,15 +48,13 @@ def load_json(path: str | os.PathLike[str]) -> dict[str, Json]:
         return found
 
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8-sig"), object_pairs_hook=distinct)
+        content = parse_json(Path(path).read_text(encoding="utf-8-sig"), distinct)
     except OSError as e:
         place.fail(f"cannot be read: {e.strerror or e}")
     except UnicodeDecodeError:
         place.fail("is not a text file")
     except ValueError as e:
         place.fail(f"is no JSON: {e}")
-    except RecursionError:
-        place.fail("is no encodings file: lists are nested too deep")
     if not isinstance(content, dict):
         place.fail("is no encodings file: expected an object with encodings")
     return cast("dict[str, Json]", content)
