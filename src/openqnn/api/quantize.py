@@ -16,7 +16,7 @@ from openqnn.api.session import Session
 from openqnn.emit import lower
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, UnsupportedError, UsageError
 from openqnn.formats.encodings import read_encodings
-from openqnn.ir import MODEL, Array, Given, Graph, Node
+from openqnn.ir import BUILTIN_PACKAGE, MODEL, Array, Given, Graph, Node
 from openqnn.passes.set_float_width import set_float_width
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import qnn_name
@@ -449,7 +449,8 @@ def _library(backend: str) -> str:
 
 def _refused(graph: Graph, library: str, soc: str | int | None) -> list[Verdict]:
     verdicts = validate_net(lower(graph), library, DeviceOptions(find_soc(soc).model))
-    return [verdict for verdict in verdicts if not verdict.ok]
+    # of other packages than QNN's own only whoever registers them can tell
+    return [v for v in verdicts if not v.ok and v.node.package == BUILTIN_PACKAGE]
 
 
 def _say(refused: Sequence[Verdict]) -> None:

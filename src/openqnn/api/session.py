@@ -13,6 +13,7 @@ from openqnn.api.compile import check_seconds
 from openqnn.api.files import CONTEXT, open_graph
 from openqnn.errors import InputError, UsageError
 from openqnn.ir import Array, Graph, Value
+from openqnn.qnn.op_package_library import OpPackages, op_package_libraries
 from openqnn.runtime.boundary import accepted, outward
 
 if TYPE_CHECKING:
@@ -30,13 +31,23 @@ def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Gra
     return border_of(source, soc)
 
 
+def _check_none(packages: Sequence[object]) -> None:
+    if packages:
+        raise UsageError(
+            "op packages are for the vendor's libraries; the built-in backend computes custom ops by their"
+            " Python functions",
+            hint='backend="libQnnCpu.so"',
+        )
+
+
 class Session:
     """A graph ready to run. Arrays go in and come out by the source model's names, layout, shapes and types.
 
     `backend` is "cpu", the built-in one, or a vendor library by name or path ("libQnnCpu.so", "htp"), which
     has `timeout` seconds for a run: the simulator of HTP is slow. HTP compiles for `soc`, SM8650 by default,
     with `settings` of a graph by the names that they have in its JSON file: {"vtcm_mb": 4, "O": 3}. A context
-    binary (.bin) runs on the library that made it.
+    binary (.bin) runs on the library that made it. `op_packages` are libraries with operations of your own,
+    "path:provider[:target]", for the vendor's.
     """
 
     def __init__(
@@ -48,10 +59,12 @@ class Session:
         timeout: float = 60.0,
         soc: str | int | None = None,
         settings: Settings | None = None,
+        op_packages: OpPackages | None = None,
     ) -> None:
         self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
         self.graph = _graph(graph, soc)
         self._soc, self._settings = soc, settings
+        self._packages = op_package_libraries(op_packages)
         self.backend = os.fspath(backend)
         check_seconds(timeout)
         self._threads, self._timeout = threads, timeout
@@ -129,14 +142,17 @@ class Session:
         if self._settings and self._binary:
             raise UsageError(f"{self._binary} is compiled, with settings of its own")
         if self.backend == "cpu":
+            _check_none(self._packages)
             from openqnn.runtime.cpu.executable import CpuExecutable
 
             return CpuExecutable(self.graph, threads=self._threads)
         from openqnn.vendor.runners import ContextExecutable, GraphExecutable
 
         if self._binary:
-            return ContextExecutable(self._binary, self.backend, self._soc, self._timeout)
-        return GraphExecutable(self.graph, self.backend, self._soc, self._timeout, self._settings)
+            return ContextExecutable(self._binary, self.backend, self._soc, self._timeout, self._packages)
+        return GraphExecutable(
+            self.graph, self.backend, self._soc, self._timeout, self._settings, self._packages
+        )
 
     def _value(self, name: str) -> Value:
         known = {v.name: v for v in self.graph.values()}

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 
 from openqnn.errors import BackendError, ModelError, ShapeError, UsageError
-from openqnn.formats.op_package import BACKEND_SPECIFIC, PREFIX, OpDef, OperandDef, OpPackage
+from openqnn.formats.op_package import BACKEND_SPECIFIC, BACKENDS, PREFIX, OpDef, OperandDef, OpPackage
 from openqnn.ir import BUILTIN_PACKAGE, Array, DType, Graph, Node, ParamValue, Shape, op_key
 from openqnn.ops.schema import ABSENT, FREE, OPS, REQUIRED, Operand, OpSchema, Param, Result, Role
 
@@ -180,7 +180,19 @@ def schema_from(op: CustomOp) -> OpSchema:
         op.key, declared.description or f"An operation of package {op.package}.", inputs, outputs,
         tuple(_param(op, d) for d in declared.params), partial(_shapes, op),
         compute=partial(_compute, op) if op.function else None, why_not="" if op.function else missing,
+        widths=_widths(op),
     )  # fmt: skip
+
+
+def _widths(op: CustomOp) -> frozenset[int]:
+    """The fixed-point widths of all its tensors; none where it is in floats alone."""
+    tensors = [d for d in (*op.declared.inputs, *op.declared.outputs) if not d.static and _is_real(d)]
+    kinds = [{t.bits for t in dtypes_of(op, d) if t.is_fixed and not t.signed} for d in tensors]
+    return frozenset(set[int].intersection(*kinds) if kinds else ())
+
+
+def _is_real(d: OperandDef) -> bool:
+    return any(t == BACKEND_SPECIFIC or "FLOAT" in t or "FIXED" in t for t in d.datatypes)
 
 
 def _layout(d: OperandDef) -> str:
@@ -188,8 +200,7 @@ def _layout(d: OperandDef) -> str:
 
 
 def _input(d: OperandDef) -> Operand:
-    real = any(t == BACKEND_SPECIFIC or "FLOAT" in t or "FIXED" in t for t in d.datatypes)
-    role = Role.ACTIVATION if real else Role.INDEX
+    role = Role.ACTIVATION if _is_real(d) else Role.INDEX
     return Operand(
         d.fixed_rank, _layout(d), role=role, optional=not d.mandatory, variadic=d.repeated, name=d.name
     )
@@ -208,7 +219,9 @@ def dtypes_of(op: CustomOp, operand: OperandDef, backend: str = "CPU") -> list[D
     """The types that an operand may have, on a backend where they depend on it; [] for any."""
     names = operand.datatypes
     if names == (BACKEND_SPECIFIC,) and op.package in _PACKAGES:
-        names = _PACKAGES[op.package].datatypes(op.declared.name, operand.name, backend)
+        known = [b for b in (backend, *BACKENDS) if b in op.declared.backends]
+        for each in known[:1]:
+            names = _PACKAGES[op.package].datatypes(op.declared.name, operand.name, each)
     return [dtype_named(n) for n in names if n != BACKEND_SPECIFIC]
 
 

@@ -178,6 +178,7 @@ class OpSchema:
     joins_layer: bool = False  # HTP takes it into the layer before it, by way of a Reshape, too
     commutes: bool = False  # its two inputs may change places
     lacking: float = 0.0  # steps that 8-bit results on HTP lack on average: the bias makes good for them
+    widths: frozenset[int] | None = None  # of fixed point that it takes, where not any
     from_zero: FromZero | None = None  # a node whose results HTP stores from zero on, whatever their offset
 
     def param(self, name: str) -> Param:

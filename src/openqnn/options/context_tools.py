@@ -26,7 +26,7 @@ class GeneratorModel:
     config_file: str = option(
         "", "--config_file", metavar="JSON", help="settings of contexts, graphs and the backend"
     )
-    op_packages: None = vendor.no_op_packages()
+    op_packages: str = vendor.op_packages()
     platform_options: None = vendor.no_platform_options()
 
 

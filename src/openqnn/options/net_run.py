@@ -86,7 +86,7 @@ class NetRunModel:
         metavar="JSON",
         help="settings of contexts, graphs, asynchronous execution and the backend",
     )
-    op_packages: None = vendor.no_op_packages()
+    op_packages: str = vendor.op_packages()
     platform_options: None = vendor.no_platform_options()
     use_mmap: bool = option(False, "--use_mmap", help="map the context binary into memory (always done)")
     validate_binary: None = refused(

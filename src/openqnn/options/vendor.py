@@ -7,9 +7,6 @@ from typing import Any
 
 from openqnn.options.field import option, refused
 
-NO_OP_PACKAGES = (
-    "op packages are libraries of their own for each backend, and none can be registered in this version"
-)
 NO_PLATFORM_OPTIONS = "the libraries for this machine have no platform options"
 
 
@@ -76,8 +73,13 @@ def soc_name() -> Any:
     )
 
 
-def no_op_packages() -> Any:
-    return refused("--op_packages", why=NO_OP_PACKAGES, metavar="LIST", help="op packages to register")
+def op_packages() -> Any:
+    return option(
+        "",
+        "--op_packages",
+        metavar="LIST",
+        help="op packages to register: PATH:PROVIDER[:TARGET], separated by commas",
+    )
 
 
 def no_platform_options() -> Any:

@@ -25,6 +25,7 @@ _P, _U32, _U64, _STR = c.c_void_p, c.c_uint32, c.c_uint64, c.c_char_p
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "backendCreate": (_P, _P, _P),
     "backendGetBuildId": (_P,),
+    "backendRegisterOpPackage": (_P, _STR, _STR, _STR),
     "backendGetSupportedOperations": (_P, _P, _P),
     "backendValidateOpConfig": (_P, abi.OpConfig),
     "backendFree": (_P,),

@@ -140,7 +140,7 @@ class Plan:
             return self.recipe.widths[node.name]
         outs = [self.given[v.name].bitwidth for v in self._results(node) if v.name in self.given]
         width = outs[0] if outs else self.recipe.act_bw
-        return FLOAT if width == WIDE and overshoots(node) else width
+        return FLOAT if _is_refused(node, width) else width
 
     def _stored_width(self, node: Node) -> int:
         """The model's own integers, made real: with an encoding for what comes out they stay integers."""
@@ -260,6 +260,12 @@ class Plan:
             if not schema_of(user).clips and not moved:
                 return False
         return True
+
+
+def _is_refused(node: Node, width: int) -> bool:
+    """Whether an op cannot be of that width: it declares others, or overshoots in 16 bits."""
+    taken = schema_of(node).widths
+    return (taken is not None and width not in taken) or (width == WIDE and overshoots(node))
 
 
 def is_from_zero(node: Node) -> bool:

@@ -22,6 +22,7 @@ from openqnn.qnn.htp_config import check_taken
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.model_library import read_model_library
 from openqnn.qnn.net import Array, Net
+from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent
 from openqnn.qnn.tensor_structs import Draft
@@ -69,12 +70,13 @@ def run_net(
     options: GraphOptions | None = None,
     repeat: int = 0,
     keep: bool = False,
+    packages: tuple[OpPackageLibrary, ...] = (),
 ) -> Ran:
     """Compose, finalize and execute; `repeat` above zero measures as many further inferences.
 
     A setting that did not take is an error. With `keep` the graph stays compiled, for `run_kept`.
     """
-    target = Target(library, device, graphs={} if options is None else {net.name: options})
+    target = Target(library, device, graphs={} if options is None else {net.name: options}, packages=packages)
     model = VendorModel(target, [net], progress=reporter.step)
     with _kept.holding(library if keep else None, model):
         _check_settings(model, target)
@@ -97,16 +99,17 @@ def run_context(
     graph: str | None = None,
     repeat: int = 0,
     keep: bool = False,
+    packages: tuple[OpPackageLibrary, ...] = (),
 ) -> Ran:
     """Execute one of the graphs of a context binary: the named one, or the only one.
 
     With `keep` the context stays loaded for the next task, as long as the file is the same.
     """
     file = Path(path).stat()
-    key = (path, file.st_ino, file.st_mtime_ns, file.st_size, library, device)
+    key = (path, file.st_ino, file.st_mtime_ns, file.st_size, library, device, packages)
     model = _kept.model(key) if keep else None
     if model is None:
-        model = VendorModel(Target(library, device), binary=path, progress=reporter.step)
+        model = VendorModel(Target(library, device, packages=packages), binary=path, progress=reporter.step)
     with _kept.holding(key if keep else None, model):
         return _ran(model.graphs[_choose(list(model.graphs), graph)], inputs, repeat)
 
@@ -329,10 +332,15 @@ def save_bundle(nets: Sequence[Net], folder: str, library: str, reporter: Report
 
 
 def validate_nodes(
-    net: Net, nodes: Iterable[int], library: str, reporter: Reporter, device: DeviceOptions | None = None
+    net: Net,
+    nodes: Iterable[int],
+    library: str,
+    reporter: Reporter,
+    device: DeviceOptions | None = None,
+    packages: tuple[OpPackageLibrary, ...] = (),
 ) -> None:
     """Put nodes to the library, one by one; each verdict is sent at once, for the next may be the end."""
-    target = Target(library, device)
+    target = Target(library, device, packages=packages)
     with open_backend(target, reporter.step) as backend, Context(backend) as context:
         composer = Composer(backend, context.handle, net, None, Arena())
         for index in nodes:

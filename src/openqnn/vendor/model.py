@@ -26,6 +26,7 @@ from openqnn.qnn.context_info import AGAIN, ContextInfo, context_info
 from openqnn.qnn.graph import Composer, Graph
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net
+from openqnn.qnn.op_package_library import hinted, register_op_package
 from openqnn.qnn.profile import Profile
 from openqnn.qnn.profile_log import Measured, Method
 from openqnn.qnn.soc import find_soc
@@ -128,7 +129,10 @@ class VendorModel:
         nets = [item.net if isinstance(item, Draft) else item for item in given]
         _check_named((*target.graphs, *target.named), [net.name for net in nets])
         for net in nets:
-            graph = context.compose(net, options=target.options_of(net.name), draft=drafts.get(net.name))
+            try:
+                graph = context.compose(net, options=target.options_of(net.name), draft=drafts.get(net.name))
+            except BackendError as error:
+                raise hinted(error) from error
             self.meter.call(self.backend, Method.FINALIZE, net.name, graph.finalize)
         return context
 
@@ -173,6 +177,9 @@ def open_backend(target: Target, progress: Progress | None = None, *, warm: bool
         target.library, target.device, capture=False, log_level=target.log_level, progress=progress
     )
     backend.api.log.echo = sys.stderr.fileno()  # where a crash leaves it
+    for package in target.packages:
+        backend.progress(f"register op package {Path(package.path).name}")
+        register_op_package(backend.api, backend.handle, package)
     if warm and backend.is_htp:
         with Context(backend) as context:
             Composer(backend, context.handle, Net("warm", {}, (), (), ()), None, Arena())

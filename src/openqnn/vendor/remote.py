@@ -15,6 +15,7 @@ from openqnn.errors import BackendError, ModelError, OutputError, ResourceError
 from openqnn.qnn.context_info import ContextInfo
 from openqnn.qnn.library import can_fork, find_library
 from openqnn.qnn.net import Array, Net
+from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.qnn.options import DeviceOptions
 from openqnn.vendor import jobs
 from openqnn.vendor.extra_outputs import Wanted
@@ -50,7 +51,7 @@ class CompiledNet:
         return self._worker.ask(
             jobs.run_net, self._target.library, self._timeout,
             net=self._net, inputs=inputs, device=self._target.device,
-            options=self._target.options_of(self._net.name), keep=True,
+            options=self._target.options_of(self._net.name), keep=True, packages=self._target.packages,
         )  # fmt: skip
 
     def _again(self, inputs: list[dict[str, Array]]) -> jobs.Ran | None:
@@ -144,6 +145,7 @@ def run_context(
     device: DeviceOptions | None = None,
     repeat: int = 0,
     keep: bool = False,
+    packages: tuple[OpPackageLibrary, ...] = (),
     worker: LibraryWorker | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> jobs.Ran:
@@ -154,7 +156,7 @@ def run_context(
     return _of(worker).ask(
         jobs.run_context, library, timeout,
         path=_existing(path), inputs=[dict(each) for each in inputs],
-        device=device, graph=graph, repeat=repeat, keep=keep,
+        device=device, graph=graph, repeat=repeat, keep=keep, packages=packages,
     )  # fmt: skip
 
 

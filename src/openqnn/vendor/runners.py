@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 
 from openqnn.emit import lower
@@ -10,6 +11,7 @@ from openqnn.emit.graph_from_net import value_of
 from openqnn.errors import UsageError
 from openqnn.ir import Graph, Port, Value, dtype_of
 from openqnn.qnn.net import Array
+from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.runtime.boundary import inward
 from openqnn.runtime.runner import Outputs, chosen
 from openqnn.vendor.extra_outputs import with_outputs
@@ -36,8 +38,9 @@ class GraphExecutable:
         soc: str | int | None,
         timeout: float,
         settings: Settings | None = None,
+        packages: tuple[OpPackageLibrary, ...] = (),
     ) -> None:
-        self._target = target_of(library, soc, settings)
+        self._target = replace(target_of(library, soc, settings), packages=packages)
         check_computes(self._target.library)
         self._timeout = timeout
         self._own = [value.name for value in graph.outputs]
@@ -116,10 +119,15 @@ class ContextExecutable:
     """
 
     def __init__(
-        self, path: str | PathLike[str], library: str, soc: str | int | None, timeout: float
+        self,
+        path: str | PathLike[str],
+        library: str,
+        soc: str | int | None,
+        timeout: float,
+        packages: tuple[OpPackageLibrary, ...] = (),
     ) -> None:
         self._path = path
-        self._target = target_of(library, soc)
+        self._target = replace(target_of(library, soc), packages=packages)
         self._timeout = timeout
         self._worker = LibraryWorker()
         self._outputs: list[str] | None = None
@@ -135,6 +143,7 @@ class ContextExecutable:
         found = run_context(
             self._path, [arrays], self._target.library,
             device=self._target.device, worker=self._worker, timeout=self._timeout, keep=True,
+            packages=self._target.packages,
         ).outputs[0]  # fmt: skip
         return found if names is None else {name: found[name] for name in names}
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from openqnn.errors import UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc
@@ -34,6 +35,8 @@ class Target:
     """Graphs that the configuration names besides those of `graphs`."""
     asked: bool = False
     """The device was asked for, and not taken for want of a word."""
+    packages: tuple[OpPackageLibrary, ...] = ()
+    """Op packages to register with the backend."""
 
     def options_of(self, graph: str) -> GraphOptions | None:
         return self.graphs.get(graph) or self.graphs.get("")

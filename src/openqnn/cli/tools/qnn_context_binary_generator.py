@@ -44,8 +44,9 @@ def run_generator(arguments: Namespace) -> int:
         raise UsageError("--verbose and --log_level exclude each other")
     level = "verbose" if output.verbose else tooling.log_level
     made = setup(
-        model.backend, model.config_file, model.soc, model.htp_arch, level, level=output.profiling_level
-    )
+        model.backend, model.config_file, model.soc, model.htp_arch, level, level=output.profiling_level,
+        op_packages=model.op_packages,
+    )  # fmt: skip
     measured = profiling(output.profiling_level, output.profiling_option, made.target.library)
     folder = Path(output.output_dir)
     name = output.binary_file

@@ -63,6 +63,7 @@ def run_net_run(arguments: Namespace) -> int:
         log_level=tooling.log_level,
         level=profile.profiling_level,
         chosen=not model.retrieve_context,
+        op_packages=model.op_packages,
     )
     check_computes(made.target.library)
     records_only = Path(made.target.library).name.startswith(SAVER_LIBRARY)

@@ -27,8 +27,9 @@ from openqnn.formats.throughput_config import (
 from openqnn.options.field import option, read_options
 from openqnn.options.net_run import NO_PERF_PROFILE, seconds
 from openqnn.options.source import positive
-from openqnn.options.vendor import NO_OP_PACKAGES, NO_PLATFORM_OPTIONS
+from openqnn.options.vendor import NO_PLATFORM_OPTIONS
 from openqnn.qnn.model_library import PREFIX
+from openqnn.qnn.op_package_library import op_package_libraries
 from openqnn.qnn.profile import Level
 from openqnn.vendor.net_run.results import unfinished
 from openqnn.vendor.source import Source
@@ -166,15 +167,20 @@ def _plan(
 
 def _backend(config: ThroughputConfig, entry: BackendEntry, file: str) -> BackendPlan:
     where = f"{config.file}: backends[{list(config.backends).index(entry.name)}]"
-    if entry.op_package:
-        raise UsageError(f"{where}.opPackagePath: {NO_OP_PACKAGES}")
+    try:
+        op_package_libraries(entry.op_package)
+    except (LibraryError, UsageError) as error:
+        raise type(error)(f"{where}.opPackagePath: {error.message}", hint=error.hint) from error
     if entry.platform_option:
         raise UsageError(f"{where}.platformOption: {NO_PLATFORM_OPTIONS}")
     if file and not Path(file).is_file():
         index = next(i for i, t in enumerate(config.threads) if t.config == file)
         raise InputError(f"{config.file}: testCase.threads[{index}].backendConfig: there is no file {file}")
     try:
-        made = setup(entry.path, file, log_level=config.log_level, chooser="a backendConfig")
+        made = setup(
+            entry.path, file, log_level=config.log_level, chooser="a backendConfig",
+            op_packages=entry.op_package,
+        )  # fmt: skip
         check_computes(made.target.library)
     except (LibraryError, UsageError) as error:
         raise type(error)(f"{where}.backendPath: {error.message}", hint=error.hint) from error

@@ -1,0 +1,1 @@
+"""Op packages as source: folders of C++ and Makefiles for libraries that backends load."""

@@ -1,0 +1,91 @@
+"""Op package libraries: how command lines name them, and how they are registered with a backend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from openqnn.errors import BackendError, LibraryError, UsageError
+
+TARGETS: Final = ("CPU", "HTP")
+_CODES: Final = {
+    4003: ("the backend does not take that target", "leave the target out, or name CPU"),
+    4005: ("the library cannot be loaded", "`openqnn op-package check` tells why"),
+    4006: ("it has no such interface provider", "`openqnn op-package check` lists those that it has"),
+    4007: ("its package is registered already", "name each package once"),
+    4008: (
+        "it was built for another version of the interface",
+        "build it again with a generated package: interface 1.4",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpPackageLibrary:
+    """A library, the function in it that gives its interface, and what it is for where a backend asks."""
+
+    path: str
+    provider: str
+    target: str = ""
+
+    def __str__(self) -> str:
+        return ":".join(filter(None, (self.path, self.provider, self.target)))
+
+
+OpPackages: TypeAlias = "str | OpPackageLibrary | Sequence[str | OpPackageLibrary]"
+
+
+def op_package_libraries(given: OpPackages | None) -> tuple[OpPackageLibrary, ...]:
+    """Libraries as users name them: `path:provider[:target]`, separated by commas, or a list of such."""
+    if not given:
+        return ()
+    listed: Iterable[str | OpPackageLibrary] = [given] if isinstance(given, OpPackageLibrary) else given
+    if isinstance(given, str):
+        listed = given.split(",")
+    return tuple(p if isinstance(p, OpPackageLibrary) else _parsed(p) for p in listed if p)
+
+
+def _parsed(text: str) -> OpPackageLibrary:
+    path, _, rest = text.strip().partition(":")
+    provider, _, target = rest.partition(":")
+    if not path or not provider:
+        raise UsageError(
+            f"op package {text!r}: path and interface provider are needed",
+            hint="PATH:PROVIDER, such as libQnnMyPackageCpu.so:MyPackageCpuInterfaceProvider",
+        )
+    if target and target not in TARGETS:
+        raise UsageError(f"op package {text!r}: the target is CPU or HTP, not {target!r}")
+    if not Path(path).is_file():
+        raise LibraryError(f"op package {path}: no such file")
+    return OpPackageLibrary(os.path.abspath(path), provider, target)
+
+
+def register_op_package(api: Any, backend: Any, package: OpPackageLibrary) -> None:
+    """Makes the operations of a library known to a backend."""
+    subject = f"op package {Path(package.path).name} ({package.provider})"
+    target = package.target.encode() or None
+    try:
+        api.call(
+            "backendRegisterOpPackage", backend, package.path.encode(), package.provider.encode(), target,
+            subject=subject,
+        )  # fmt: skip
+    except BackendError as error:
+        raise _explained(error, subject) from error
+
+
+def _explained(error: BackendError, subject: str) -> BackendError:
+    code = next((c for c in _CODES if str(c) in error.message), None)
+    if code is None:
+        return error
+    reason, hint = _CODES[code]
+    return BackendError(f"{subject}: {reason}: {error.message.removeprefix(subject + ': ')}", hint=hint)
+
+
+def hinted(error: BackendError) -> BackendError:
+    """What to do where a node's package is not registered."""
+    if "OP_PACKAGE_NOT_FOUND" in error.message and not error.hint:
+        error.hint = "register its package: --op_packages PATH:PROVIDER, or Session(op_packages=...)"
+    return error
