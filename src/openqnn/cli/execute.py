@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
+from openqnn.cli.streams import plain_streams
 from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
 
 DONE, USER, USAGE, OURS = 0, 1, 2, 3
@@ -31,9 +32,11 @@ class Ended(KeyboardInterrupt):
 
 def execute(command: Callable[[], int]) -> int:
     """The exit code of a command, with its warnings and whatever stops it in our form."""
+    import numpy  # noqa: F401  (it makes another error of an interrupt while it is imported)
+
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `openqnn.cli.start` has left it so
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), plain_streams():
         # also under -W error: a warning never stops a command
         warnings.simplefilter("always", OpenQnnWarning)
         warnings.showwarning = _show_warning
@@ -47,11 +50,18 @@ def _endings() -> Generator[None]:
     asked = [number for number in (signal.SIGTERM, signal.SIGHUP) if _is_free(number)]
     for number in asked:
         signal.signal(number, _end)
+    before = signal.getsignal(signal.SIGINT)
+    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    _heard.clear()
+    if ours:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     finally:
         for number in asked:
             signal.signal(number, signal.SIG_DFL)
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def _is_free(number: int) -> bool:
@@ -60,7 +70,17 @@ def _is_free(number: int) -> bool:
 
 
 def _end(number: int, _: object) -> None:
+    _heard.append(number)
     raise Ended(number)
+
+
+def _interrupt(number: int, _: object) -> None:
+    _heard.append(number)
+    raise KeyboardInterrupt
+
+
+_heard: list[int] = []
+"""Signals that asked for an end: a library that was being imported may have made another error of one."""
 
 
 def _run(command: Callable[[], int]) -> int:
@@ -86,6 +106,8 @@ def _run(command: Callable[[], int]) -> int:
     except MemoryError as e:
         return _fail(f"not enough memory{f': {e}' if str(e) else ''}", USER)
     except Exception:
+        if _heard:
+            return _fail(f"ended by {signal.Signals(_heard[0]).name}", BY_SIGNAL + _heard[0])
         traceback.print_exc()
         return _fail(f"this is a bug in openqnn; please report it with the traceback above [{OUR_BUG}]", OURS)
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from openqnn.cli.streams import behind, harmless_text
+
 if TYPE_CHECKING:
     from openqnn.analysis.summary import Summary
     from openqnn.api.convert import Report
@@ -19,14 +21,28 @@ if TYPE_CHECKING:
     from openqnn.passes import Explain
 
 
+class _Table(Table):
+    """A table whose cells are harmless."""
+
+    def add_row(self, *cells: Any, **settings: Any) -> None:
+        super().add_row(*(harmless_text(c) if isinstance(c, str) else c for c in cells), **settings)
+
+
+class _Console(Console):
+    """A console whose lines are harmless: colours are the console's own."""
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        super().print(*(harmless_text(o) if isinstance(o, str) else o for o in objects), **settings)
+
+
 def console(file: TextIO | None = None) -> Console:
     """Tables keep their width when the output is a file or a pipe."""
-    target = file or sys.stdout
-    return Console(file=target, width=None if target.isatty() else 160, soft_wrap=False, highlight=False)
+    target = behind(file or sys.stdout)
+    return _Console(file=target, width=None if target.isatty() else 160, soft_wrap=False, highlight=False)
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
+    made = _Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     return made

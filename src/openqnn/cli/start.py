@@ -10,6 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
+from openqnn.cli.streams import mend_descriptors
+
 PREWARMED = ("qnn-net-run", "qnn-context-binary-generator")  # a library opens while they import
 ELSEWHERE = {
     "snpe-onnx-to-dlc": "qairt-converter writes the same kind of file",
@@ -24,6 +26,7 @@ ELSEWHERE = {
 }
 """Names that the original has and this package has not, and what to use."""
 
+mend_descriptors()
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is to be ignored
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,13 +1,16 @@
-"""What libQnnCpu needs: a Dequantize that it computes anew in every run."""
+"""What libQnnCpu needs: a Dequantize that is computed in every run, biases, and one scale for a matrix."""
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
-from openqnn.errors import UnsupportedError
-from openqnn.ir import DType, Graph, Node, Value
+from openqnn.errors import OpenQnnWarning, UnsupportedError
+from openqnn.ir import DType, Encoding, Graph, Node, Value
 from openqnn.ir.clone import clone_graph
-from openqnn.ops import Builder
+from openqnn.ops import Builder, schema_of
+from openqnn.ops.schema import Role
 from openqnn.passes.edit import builder_at, supplant
 from openqnn.targets.target import Target
 
@@ -21,7 +24,73 @@ class CpuTarget(Target):
     libraries = ("libQnnCpu.so",)
 
     def adapt(self, graph: Graph, *, keeps_border: bool = False) -> Graph:
-        return dequantize_each_time(graph)
+        return dequantize_each_time(with_biases(with_one_scale(graph)))
+
+
+def with_biases(graph: Graph) -> Graph:
+    """libQnnCpu (2.47) finalizes no layer in fixed point without a bias: the original writes zeros."""
+    if not any(_bare_bias(node) for node in graph.nodes):
+        return graph
+    made = clone_graph(graph)
+    for node in made.nodes:
+        index = _bare_bias(node)
+        if index:
+            node.inputs += [None] * (index + 1 - len(node.inputs))
+            zeros = np.zeros(node.out.shape[-1], np.int32)
+            known = _bias_encoding(node)
+            made.set_input(node, index, made.constant(f"{node.name}_bias", zeros, DType.SFIXED_32, known))
+    return made
+
+
+def _bias_encoding(node: Node) -> Encoding:
+    """Scales of the input times those of the weights, by channel where the weights have them so."""
+    scales = tuple(_scales(node.x(0))[0] * scale for scale in _scales(node.x(1)))
+    axis = 0 if len(scales) > 1 else None
+    return Encoding(scales, (0,) * len(scales), 32, axis, symmetric=True)
+
+
+def with_one_scale(graph: Graph) -> Graph:
+    """libQnnCpu (2.47) computes a matrix with one scale for all rows: those with more are rounded to it."""
+    if not any(_has_rows(node) for node in graph.nodes):
+        return graph
+    warnings.warn(
+        "libQnnCpu takes one scale for all rows of a matrix: weights with one for each are rounded to it",
+        OpenQnnWarning,
+        stacklevel=2,
+    )
+    made = clone_graph(graph)
+    for node in [n for n in made.nodes if _has_rows(n)]:
+        old = node.x(1)
+        assert old.encoding is not None and old.data is not None and old.encoding.axis is not None
+        shape = [-1 if axis == old.encoding.axis else 1 for axis in range(old.rank)]
+        largest = max(old.encoding.scale)
+        factor = np.asarray(old.encoding.scale, np.float64).reshape(shape) / largest
+        stored = np.rint(old.data.astype(np.float64) * factor).astype(old.data.dtype)
+        known = Encoding.per_tensor(largest, 0, old.encoding.bitwidth, symmetric=True)
+        made.set_input(node, 1, made.constant(f"{old.name}_one_scale", stored, old.dtype, known))
+    return made
+
+
+def _has_rows(node: Node) -> bool:
+    """Whether a matrix in signed integers has scales by row."""
+    roles = [operand.role for operand in schema_of(node).inputs]
+    if len(roles) < 2 or roles[1] is not Role.WEIGHT or not node.has(1):
+        return False
+    weight, known = node.x(1), node.x(1).encoding
+    by_row = known is not None and known.axis is not None and not any(known.offset) and known.blocks is None
+    return weight.is_constant and weight.rank == 2 and by_row
+
+
+def _bare_bias(node: Node) -> int:
+    """Where a layer in fixed point could have a bias and has none; 0 for all others."""
+    operands = schema_of(node).inputs
+    index = next((i for i, o in enumerate(operands) if o.role is Role.BIAS and o.optional), 0)
+    fixed = node.out.dtype.is_fixed and all(node.has(i) and node.x(i).encoding is not None for i in (0, 1))
+    return index if index and fixed and not node.has(index) else 0
+
+
+def _scales(value: Value) -> tuple[float, ...]:
+    return value.encoding.scale if value.encoding is not None else (1.0,)
 
 
 def dequantize_each_time(graph: Graph) -> Graph:
