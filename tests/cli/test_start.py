@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import openqnn
+from openqnn.cli.elsewhere import ELSEWHERE
 from tests.cli.tool import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,9 +48,20 @@ def interrupted(script: str, waits: str, *words: str) -> tuple[int, str]:
     return child.returncode, said
 
 
-@pytest.mark.parametrize("script", sorted(SCRIPTS))
+@pytest.mark.parametrize("script", sorted(SCRIPTS.keys() - ELSEWHERE.keys()))
 def test_while_it_is_imported_it_ends_without_a_word(script: str) -> None:
     assert interrupted(script, "argparse") == (-signal.SIGINT, "")
+
+
+@pytest.mark.parametrize("script", sorted(ELSEWHERE))
+def test_a_name_of_the_original_answers_with_what_to_use(script: str) -> None:
+    program = f"import sys; sys.argv[0] = {script!r}; from openqnn.cli.start import tool; sys.exit(tool())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert script in SCRIPTS
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {script} is not part of openqnn\n  hint: ")
 
 
 def test_once_it_runs_it_says_so(tmp_path: Path) -> None:
