@@ -18,7 +18,11 @@ from openqnn.runtime.boundary import accepted, outward
 
 if TYPE_CHECKING:
     from openqnn.runtime.runner import Runner
+    from openqnn.vendor.partition.plan import Plan
     from openqnn.vendor.target_setup import Settings
+
+
+AUTO = "auto"
 
 
 def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Graph:
@@ -48,6 +52,9 @@ class Session:
     with `settings` of a graph by the names that they have in its JSON file: {"vtcm_mb": 4, "O": 3}. A context
     binary (.bin) runs on the library that made it. `op_packages` are libraries with operations of your own,
     "path:provider[:target]", for the vendor's.
+
+    With "auto" every node goes to HTP, to libQnnCpu or to the built-in backend, by the libraries' own word
+    and the least cost; `partition` has the user's say, as a file or as what stands in it, and `plan` tells.
     """
 
     def __init__(
@@ -60,15 +67,17 @@ class Session:
         soc: str | int | None = None,
         settings: Settings | None = None,
         op_packages: OpPackages | None = None,
+        partition: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     ) -> None:
         self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
         self.graph = _graph(graph, soc)
-        self._soc, self._settings = soc, settings
+        self._soc, self._settings, self._partition = soc, settings, partition
         self._packages = op_package_libraries(op_packages)
         self.backend = os.fspath(backend)
         check_seconds(timeout)
         self._threads, self._timeout = threads, timeout
         self._ports = self.graph.ports
+        self.plan: Plan | None = None
         self._runner: Runner | None = self._compile()
 
     def __enter__(self) -> Session:
@@ -129,8 +138,10 @@ class Session:
     ) -> dict[str, Array]:
         return {n: outward(v, self._ports.get(n), found[n], native=native) for n, v in wanted.items()}
 
-    def _compile(self) -> Runner:
-        if self._binary and self.backend == "cpu":
+    def _check_usage(self) -> None:
+        if self._partition is not None and self.backend != AUTO:
+            raise UsageError("a partition goes with several backends", hint=f'backend="{AUTO}"')
+        if self._binary and self.backend in ("cpu", AUTO):
             raise UsageError(
                 f"{self._binary} runs on the library that made it, not on the built-in backend",
                 hint='backend="htp" or backend="libQnnCpu.so"',
@@ -141,17 +152,35 @@ class Session:
             raise UsageError("settings are those of HTP", hint='backend="htp"')
         if self._settings and self._binary:
             raise UsageError(f"{self._binary} is compiled, with settings of its own")
+
+    def _compile(self) -> Runner:
+        self._check_usage()
         if self.backend == "cpu":
             _check_none(self._packages)
             from openqnn.runtime.cpu.executable import CpuExecutable
 
             return CpuExecutable(self.graph, threads=self._threads)
+        if self.backend == AUTO:
+            _check_none(self._packages)
+            return self._divided()
         from openqnn.vendor.runners import ContextExecutable, GraphExecutable
 
         if self._binary:
             return ContextExecutable(self._binary, self.backend, self._soc, self._timeout, self._packages)
         return GraphExecutable(
             self.graph, self.backend, self._soc, self._timeout, self._settings, self._packages
+        )
+
+    def _divided(self) -> Runner:
+        from openqnn.vendor.partition.choices import choices_of, read_choices
+        from openqnn.vendor.partition.partitioned_executable import PartitionedExecutable
+        from openqnn.vendor.partition.plan import plan_partition
+
+        given = self._partition or {}
+        chosen = choices_of(given) if isinstance(given, Mapping) else read_choices(given)
+        self.plan = plan_partition(self.graph, chosen, self._soc)
+        return PartitionedExecutable(
+            self.graph, self.plan, self._soc, self._timeout, self._settings, self._threads
         )
 
     def _value(self, name: str) -> Value:

@@ -104,7 +104,7 @@ def _run(command: Callable[[], int]) -> int:
         _drop_output()
         return _fail(f"{e.filename or 'output'}: {e.strerror or e}", USER)
     except MemoryError as e:
-        return _fail(f"not enough memory{f': {e}' if str(e) else ''}", USER)
+        return _fail(": ".join(filter(None, ("not enough memory", str(e)))), USER)
     except Exception:
         if _heard:
             return _fail(f"ended by {signal.Signals(_heard[0]).name}", BY_SIGNAL + _heard[0])

@@ -11,7 +11,7 @@ from openqnn.emit import lower
 from openqnn.errors import InputError, UsageError
 from openqnn.qnn.profile import node_costs
 from openqnn.runtime.boundary import accepted
-from openqnn.vendor.measure import execute_events
+from openqnn.vendor.execute_events import execute_events
 
 SLOW = 10.0  # milliseconds
 _CONVOLUTIONS = ("conv2d", "conv3d", "transposeconv2d")

@@ -161,7 +161,7 @@ class InferenceSession:
             return
         self._profiled = True
         from openqnn.ort_qnn.profile_csv import append_profile
-        from openqnn.vendor.measure import execute_events
+        from openqnn.vendor.execute_events import execute_events
 
         events = execute_events(graph, accepted(graph, feed), options.library, options.soc, options.profiling)
         append_profile(options.profiling_file or PROFILE, events)

@@ -1,0 +1,1 @@
+"""One graph on several backends: who takes which node, where it is cut, and running the parts."""
