@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from openqnn.errors import ModelError, OpenQnnWarning, UnsupportedError
 from openqnn.formats.encodings import Parameter
+from openqnn.frontends.custom_ops import custom_translator
 from openqnn.frontends.dimensions import Dimensions, SourceInput, input_shape
 from openqnn.frontends.importer import BaseImporter
 from openqnn.frontends.registry import Translator
 from openqnn.frontends.signature import call, signature_of
 from openqnn.frontends.tflite.activations import fused_activation
 from openqnn.frontends.tflite.encodings import STORED, encoding_of, given_of, is_quantized, real_constant
+from openqnn.frontends.tflite.flexbuffer import read_flexbuffer
 from openqnn.frontends.tflite.fold import fold_small
 from openqnn.frontends.tflite.model import CUSTOM, Operator, Subgraph, Tensor, TfliteModel
 from openqnn.frontends.tflite.positive import positive_result
@@ -65,6 +67,7 @@ class Importer(BaseImporter[Operator]):
         self.notes = notes
         self.depth = 0
         self.t: TfliteTranslation = TfliteTranslation(self.graph)
+        self.t.channels_last = True
         self.states = States(self)
         self.t.read_state, self.t.write_state = self.states.read, self.states.write
         self.t.run_body, self.t.run_once = self.run_body, self.states.run_once
@@ -237,6 +240,9 @@ class Importer(BaseImporter[Operator]):
         ]
 
     def _call(self, node: Operator, inputs: Sequence[Any]) -> list[Any]:
+        declared = custom_translator(node.custom) if node.op == CUSTOM else None
+        if declared is not None:
+            return self._call_custom(declared, node, inputs)
         translator = translator_of(node)
         options = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in node.options.items()}
         folded = fold_small(node.op, inputs, options, self.t)
@@ -250,6 +256,12 @@ class Importer(BaseImporter[Operator]):
         if FUSED in options and FUSED not in known and found:
             found[0] = fused_activation(self.t, found[0], options[FUSED])
         return found
+
+    def _call_custom(self, translator: Translator, node: Operator, inputs: Sequence[Any]) -> list[Any]:
+        """An operator that the user declared: its options are its attributes."""
+        self.t.declared = {r.name: r.shape for r in self.t.results if r is not None}
+        self.t.outputs = [r.name if r is not None else "" for r in self.t.results]
+        return list(call(translator, self.t, inputs, custom_options(node)))
 
     def _finished(self, value: Any, tensor: Tensor) -> Any:
         """A quantized result is positive where its integers are, and rounded where the graph shall round."""
@@ -319,6 +331,18 @@ def without_tail(inputs: Sequence[Any], needed: int) -> Sequence[Any]:
     return inputs
 
 
+def custom_options(node: Operator) -> dict[str, Any]:
+    if not node.custom_options:
+        return {}
+    try:
+        found = read_flexbuffer(node.custom_options)
+    except ValueError as e:
+        raise Refused(f"the options of '{node.custom}' are no FlexBuffer: {e}") from e
+    if not isinstance(found, dict):
+        raise Refused(f"the options of '{node.custom}' are no map of attributes")
+    return cast("dict[str, Any]", found)
+
+
 def translator_of(node: Operator) -> Translator:
     domain = CUSTOM_DOMAIN if node.op == CUSTOM else ""
     found = TABLE.find(node.title, domain=domain)
@@ -331,7 +355,8 @@ def _unknown(node: Operator) -> Refused:
     if node.op == CUSTOM:
         return Refused(
             f"the custom operator '{node.custom}' has no QNN equivalent",
-            hint="end the model before it with --out_node, or describe it in an op package",
+            hint="say what it is with --custom_ops my_ops.py, describe it in an op package, or end the model"
+            " before it with --out_node",
         )
     return Refused(
         f"{node.op} has no QNN equivalent", hint="`openqnn check` shows the whole model as a table"

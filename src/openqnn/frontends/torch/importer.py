@@ -10,8 +10,11 @@ import numpy as np
 
 from openqnn.errors import ModelError, OpenQnnWarning, UnsupportedError
 from openqnn.formats.encodings import Parameter
+from openqnn.frontends.custom_ops import custom_translator
 from openqnn.frontends.dimensions import UNNAMED, Dimensions, SourceInput, input_shape
 from openqnn.frontends.importer import BaseImporter
+from openqnn.frontends.registry import Translator
+from openqnn.frontends.signature import call as custom_call
 from openqnn.frontends.torch import families, numbers
 from openqnn.frontends.torch.aliases import Aliases, View, is_write, without_write, written
 from openqnn.frontends.torch.arguments import call
@@ -138,7 +141,8 @@ class Importer(BaseImporter[ProgramNode]):
             self._assume(node)
 
     def _has_row(self, target: str) -> bool:
-        return find(without_write(target) if is_write(target) else target) is not None
+        plain = without_write(target) if is_write(target) else target
+        return self._declared(target) is not None or find(plain) is not None
 
     def _is_known(self, node: ProgramNode) -> bool:
         return all(ref.name in self.env for a in node.arguments for ref in refs_of(a.value))
@@ -176,6 +180,9 @@ class Importer(BaseImporter[ProgramNode]):
             self.aliases.views[name] = View(first.name, None)
 
     def _translated(self, node: ProgramNode, arguments: Sequence[Argument]) -> Any:
+        declared = self._declared(node.target)
+        if declared is not None:
+            return self._call_custom(declared, arguments)
         translator = find(without_write(node.target) if is_write(node.target) else node.target)
         if translator is None:
             raise Refused(
@@ -183,6 +190,22 @@ class Importer(BaseImporter[ProgramNode]):
                 hint="`openqnn check` shows the whole model as a table",
             )
         return call(translator, self.t, arguments)
+
+    def _declared(self, target: str) -> Translator | None:
+        """What the user declared for an op of a namespace; overloads share it."""
+        domain, name = split_target(target)
+        return custom_translator(name.split(".")[0], domain)
+
+    def _call_custom(self, translator: Translator, arguments: Sequence[Argument]) -> Any:
+        """Tensors are inputs, and all other arguments that are given are attributes."""
+        self.t.declared = {name: self._shape(name) for name in self.t.outputs}
+        tensors = [a.value for a in arguments if isinstance(a.value, Value)]
+        rest = {a.name: a.value for a in arguments if not isinstance(a.value, Value) and a.value is not None}
+        return custom_call(translator, self.t, tensors, rest)
+
+    def _shape(self, name: str) -> tuple[int, ...] | None:
+        info = self.program.tensors.get(name)
+        return info.shape if info is not None and self.dimensions == Dimensions() else None
 
     def _arguments(self, node: ProgramNode) -> list[Argument]:
         return [Argument(a.name, self._resolved(a.value), a.positional) for a in node.arguments]
