@@ -7,9 +7,10 @@ ARGS    ?=
 BIN   := .venv/bin
 STAMP := .venv/installed
 AIMET := .venv-aimet/installed
+FRAMEWORKS := .venv-frameworks/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format bench models providers aimet clean
+.PHONY: help demo test slow check format bench models providers aimet frameworks clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +46,12 @@ providers: $(STAMP) ## Install the two versions of ONNX Runtime's QNN provider t
 aimet: $(AIMET) models ## Run the tests with aimet-onnx, which gets an environment of its own, .venv-aimet
 	OPENQNN_TEST_AIMET=$(CURDIR)/.venv-aimet/bin/python $(BIN)/python -m pytest tests/quant/test_aimet.py $(ARGS)
 
+frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and the sweeps, in .venv-frameworks
+	OPENQNN_TENSORFLOW_PYTHON=$(CURDIR)/.venv-frameworks/bin/python \
+	  $(BIN)/python -m pytest -m "frameworks or slow" tests/frontends/tensorflow tests/frontends/tflite $(ARGS)
+
 clean: ## Remove the virtual environments and everything built (the model cache stays)
-	rm -rf .venv .venv-ep* .venv-aimet build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
@@ -64,4 +69,10 @@ $(AIMET): $(STAMP)
 	@echo "installing aimet-onnx into .venv-aimet ..."
 	@$(BIN)/python -m venv .venv-aimet
 	@.venv-aimet/bin/python -m pip install -q --disable-pip-version-check 'aimet-onnx==2.42.*'
+	@touch $@
+
+$(FRAMEWORKS): pyproject.toml
+	@$(PYTHON) -m venv .venv-frameworks
+	@echo "installing TensorFlow into .venv-frameworks ..."
+	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check 'tensorflow-cpu==2.21.*'
 	@touch $@

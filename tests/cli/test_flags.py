@@ -15,6 +15,7 @@ MODEL = {
     "qnn-onnx-converter": ["-i", "m.onnx"],
     "qairt-converter": ["-i", "m.onnx"],
     "qnn-tflite-converter": ["-i", "m.tflite"],
+    "qnn-tensorflow-converter": ["-i", "m.pb"],
     "qairt-quantizer": ["--input_dlc", "m.dlc"],
 }
 GOLDEN = Path(__file__).with_name("help")
@@ -30,6 +31,7 @@ OF_ONNX = {
     "--preserve_io", "--dry_run", "--dump_custom_io_config_template", "--keep_int64_inputs", "--custom_ops",
 }  # fmt: skip
 OURS = {
+    "qnn-tensorflow-converter": {"--tf_validate_models", *OF_ONNX, *NEWER},
     "qnn-tflite-converter": {"--tflite_signature_name", *OF_ONNX, *NEWER},
     # the short name of encodings, and what the newer quantizer has and the older converters have not
     "qnn-onnx-converter": {"-e", "--custom_ops", *NEWER},

@@ -22,7 +22,12 @@ from openqnn.ir import Array, Graph
 __all__ = ["FRONTENDS", "Dimensions", "Frontend", "Importer", "Source", "SourceInput", "find_frontend"]
 
 Source: TypeAlias = "str | os.PathLike[str] | Any"  # a path, or an object of the framework
-FRONTENDS: Final = ("onnx", "tflite", "torch")  # in the order in which they are asked; imported when asked
+FRONTENDS: Final = (
+    "tensorflow",
+    "onnx",
+    "tflite",
+    "torch",
+)  # in the order in which they are asked; imported when asked
 _HEAD = 512  # bytes of a file that say what it looks like
 
 

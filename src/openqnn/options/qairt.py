@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from openqnn.options import rows
 from openqnn.options.converter import FLOAT_WIDTHS
 from openqnn.options.field import option, refused
 from openqnn.options.source import custom_ops, positive
-
-ONLY_ONNX = "it is for {} models, and only ONNX models can be converted in this version"
 
 
 @dataclass(frozen=True)
@@ -124,27 +121,30 @@ class QairtOnnx:
     )  # fmt: skip
 
 
-def _other(framework: str, *names: str, help: str, metavar: str = "") -> Any:
-    return refused(*names, why=ONLY_ONNX.format(framework), help=help, metavar=metavar)
-
-
 @dataclass(frozen=True)
 class QairtOthers:
     """Models of other frameworks."""
 
-    tf_no_optimization: None = _other("TensorFlow", "--tf_no_optimization", help="do not optimise the graph")
-    tf_show_unconsumed_nodes: None = _other(
-        "TensorFlow", "--tf_show_unconsumed_nodes", help="list nodes that nothing reads"
-    )
-    tf_saved_model_tag: None = _other(
-        "TensorFlow", "--tf_saved_model_tag", metavar="TAG", help="which MetaGraph of a SavedModel"
-    )
-    tf_saved_model_signature_key: None = _other(
-        "TensorFlow", "--tf_saved_model_signature_key", metavar="KEY", help="which signature of a SavedModel"
-    )
-    tf_validate_models: None = _other(
-        "TensorFlow", "--tf_validate_models", help="compare the optimised graph with the original"
-    )
+    tf_no_optimization: None = refused(
+        "--tf_no_optimization", why="TensorFlow's own converter to TFLite always optimises",
+        help="TensorFlow: do not optimise the graph",
+    )  # fmt: skip
+    tf_show_unconsumed_nodes: bool = option(
+        False, "--tf_show_unconsumed_nodes",
+        help="TensorFlow: list the nodes of a graph that no output depends on",
+    )  # fmt: skip
+    tf_saved_model_tag: str = option(
+        "", "--tf_saved_model_tag", metavar="TAG",
+        help="TensorFlow: which MetaGraph of a SavedModel (default: serve)",
+    )  # fmt: skip
+    tf_saved_model_signature_key: str = option(
+        "", "--tf_saved_model_signature_key", metavar="KEY",
+        help="TensorFlow: which signature of a SavedModel (default: serving_default)",
+    )  # fmt: skip
+    tf_validate_models: bool = option(
+        False, "--tf_validate_models",
+        help="TensorFlow: run inputs of ones through it and the graph, and tell how far apart results are",
+    )  # fmt: skip
     tflite_signature_name: str = option(
         "", "--tflite_signature_name", metavar="NAME",
         help="TFLite: the signature whose subgraph is converted (default: the first subgraph)",

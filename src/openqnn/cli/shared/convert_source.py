@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,11 +50,15 @@ CONVERTER_GROUPS = (
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """A model, the settings of `convert` that belong to it, and passes that are left out."""
+    """A model, the settings of `convert` that belong to it, and passes that are left out.
+
+    `after` is called with the graph in floating point.
+    """
 
     model: str
     settings: Mapping[str, Any]
     without: frozenset[str] = field(default_factory=frozenset)
+    after: Callable[[Graph], None] | None = None
 
 
 def convert_source(arguments: Namespace, command: str, source: SourceRequest) -> int:
@@ -98,6 +102,8 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     if not asked.wanted:
         more |= {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
     graph = converted_graph(source.model, more, steps.debug)
+    if source.after is not None:
+        source.after(graph)
     check_input_names(graph, [name for name, _ in (*io.input_type, *io.input_dtype, *io.input_layout)])
     if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
         warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.command import Tool
 from openqnn.cli.shared.converting import (
@@ -20,20 +20,19 @@ from openqnn.cli.shared.converting import (
 )
 from openqnn.cli.shared.io_options import qairt_borders
 from openqnn.cli.shared.quantizing import overrides_of
+from openqnn.cli.shared.tensorflow_report import TensorflowReport
 from openqnn.errors import UnsupportedError, UsageError
 from openqnn.options.field import read_options
 from openqnn.options.later import LaterConverter
 from openqnn.options.packages import QairtPackages
 from openqnn.options.qairt import QairtOnnx, QairtOthers, QairtOutput, QairtSource
 from openqnn.options.quantizer import QairtQuantizer
+from openqnn.options.tensorflow import TAG
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
 
-OTHER_FRAMEWORKS = {
-    ".pb": "TensorFlow", ".pbtxt": "TensorFlow", ".meta": "TensorFlow", ".h5": "Keras", ".keras": "Keras",
-    ".caffemodel": "Caffe",
-}  # fmt: skip
+OTHER_FRAMEWORKS = {".pbtxt": "TensorFlow text", ".caffemodel": "Caffe"}
 
 
 def run_qairt_converter(arguments: Namespace, command: str) -> int:
@@ -49,8 +48,8 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
     inputs, outputs = read_io_config(source.io_config) if source.io_config else ([], [])
     shapes = {e.name: e.shape for e in inputs if e.shape} | dict(source.input_dim)
     settings = convert_settings(tuple(shapes.items()), onnx.batch, onnx.define_symbol, source.out_names)
-    if others.tflite_signature_name:
-        settings |= {"frontend": "tflite", "source_options": {"signature": others.tflite_signature_name}}
+    report = TensorflowReport(others.tf_show_unconsumed_nodes, others.tf_validate_models)
+    settings |= _source_options(others, report)
     borders = qairt_borders(source, [*inputs, *outputs])
     if source.dump_io_config_template:
         found = describe_borders(source.input_network, **settings)
@@ -66,6 +65,7 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
     without = SIMPLIFICATIONS if onnx.no_simplification else ()
     more = {**settings, **widths, "borders": borders, "without": without}
     graph = converted_graph(source.input_network, {**more, "keep_quant_nodes": False}, output.debug)
+    report.tell(graph)
     check_input_names(graph, [name for name, _ in (*source.input_dtype, *source.input_layout)])
     if known.quantization_overrides:
         graph.given |= overrides_of(graph, known.quantization_overrides)
@@ -74,12 +74,29 @@ def run_qairt_converter(arguments: Namespace, command: str) -> int:
 
 
 def _check_framework(path: Path) -> None:
-    framework = "TensorFlow" if path.is_dir() else OTHER_FRAMEWORKS.get(path.suffix.lower())
+    framework = OTHER_FRAMEWORKS.get(path.suffix.lower())
     if framework is not None:
         raise UnsupportedError(
-            f"{path}: this is a {framework} model, and only ONNX models can be converted in this version",
+            f"{path}: this is a {framework} model, which cannot be converted in this version",
             hint="export the model to ONNX first",
         )
+
+
+def _source_options(others: QairtOthers, report: TensorflowReport) -> dict[str, Any]:
+    """What the flags of one framework say; without any, the model's content says which it is."""
+    asked = (
+        others.tf_saved_model_tag,
+        others.tf_saved_model_signature_key,
+        report.unconsumed,
+        report.validate,
+    )
+    if others.tflite_signature_name:
+        return {"frontend": "tflite", "source_options": {"signature": others.tflite_signature_name}}
+    if not any(asked):
+        return {}
+    tag = others.tf_saved_model_tag or TAG
+    options = report.source_options(tag, others.tf_saved_model_signature_key)
+    return {"frontend": "tensorflow", "source_options": options}
 
 
 def _metadata(output: QairtOutput, command: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from openqnn.frontends.tflite.states import handle_of
+from openqnn.frontends.tflite.states import handle_of, variable_name
 from openqnn.frontends.tflite.table import translates
 from openqnn.frontends.tflite.translation import TfliteTranslation as Translation
 from openqnn.frontends.tflite.translation import Variable
@@ -67,8 +67,8 @@ def call_once(t: Translation, *, init_subgraph_index: int = 0) -> list[Any]:
 
 
 @translates("VAR_HANDLE")
-def var_handle(t: Translation, *, shared_name: str = "") -> Any:
-    return [Variable(shared_name or f"variable_{t.operator.outputs[0]}")]
+def var_handle(t: Translation) -> Any:
+    return [Variable(variable_name(t.operator))]
 
 
 @translates("READ_VARIABLE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from openqnn.errors import ModelError, UsageError
@@ -37,11 +37,14 @@ def open_importer(
     keep_quant_nodes: bool,
     signature: str = "",
     signature_names: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> Importer:
     """An importer for a model, not yet run. With `signature_names` its inputs and outputs have the
-    signature's names instead of those of the tensors."""
+    signature's names instead of those of the tensors; `names` gives some tensors others."""
     model = read_tflite(source)
     subgraph = choose(model, signature)
+    for tensor in subgraph.tensors:
+        tensor.name = (names or {}).get(tensor.name, tensor.name)
     if signature_names:
         _rename(model, subgraph, signature)
     wanted = _wanted(subgraph, outputs) if outputs else list(subgraph.outputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from openqnn.errors import OpenQnnWarning
 from openqnn.frontends.tflite.encodings import encoding_of, is_quantized, real_constant
-from openqnn.frontends.tflite.model import Tensor
+from openqnn.frontends.tflite.model import Operator, Tensor
 from openqnn.frontends.tflite.translation import Variable
 from openqnn.frontends.translation import Refused
 from openqnn.ir import Array, Value
@@ -31,12 +31,22 @@ class States:
 
     def read(self, name: str, tensor: Tensor) -> Value:
         """What a variable holds; the first time that is an input of the graph."""
+        if name not in self.now and name in self.starts and name not in self._changed():
+            self.now[name] = self.importer.t.constant(self.starts[name], name)
+            return self.now[name]
         if name not in self.now:
             outside = self._name(name)
             self.now[name] = self.importer.outside(tensor, tensor.shape, outside)
             self.read_first.append(name)
         self.records.setdefault(name, tensor)
         return self.now[name]
+
+    def _changed(self) -> set[str]:
+        """Variables that an inference assigns; the others are constants."""
+        operators = self.importer.subgraph.operators
+        handles = {o.outputs[0]: variable_name(o) for o in operators if o.op == "VAR_HANDLE" and o.outputs}
+        assigned = (o.inputs[0] for o in operators if o.op == "ASSIGN_VARIABLE" and o.inputs)
+        return {handles[i] for i in assigned if i in handles}
 
     def _name(self, name: str) -> str:
         taken = {v.name for v in self.importer.graph.inputs}
@@ -57,9 +67,7 @@ class States:
         handles: dict[int, str] = {}
         for node in body.operators:
             if node.op == "VAR_HANDLE" and node.outputs:
-                handles[node.outputs[0]] = str(
-                    node.options.get("shared_name") or f"variable_{node.outputs[0]}"
-                )
+                handles[node.outputs[0]] = variable_name(node)
             elif node.op == "ASSIGN_VARIABLE" and len(node.inputs) == 2 and node.inputs[0] in handles:
                 tensor = body.tensors[node.inputs[1]]
                 if tensor.data is None:
@@ -70,7 +78,7 @@ class States:
 
     def add_outputs(self) -> None:
         """What variables hold in the end, for the next inference."""
-        if not self.now:
+        if not self.read_first and not self.written:
             return
         for name in self.now:
             if name in self.written and name in self.records:
@@ -107,6 +115,10 @@ class States:
             if np.all(start == start.flat[0])
             else "the numbers of the model's initialisation"
         )
+
+
+def variable_name(node: Operator) -> str:
+    return str(node.options.get("shared_name") or f"variable_{node.outputs[0]}")
 
 
 def handle_of(value: object) -> Variable:

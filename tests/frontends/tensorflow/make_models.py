@@ -1,0 +1,57 @@
+"""A program of its own, for the Python that has TensorFlow: small models in every form, with their outputs.
+
+python make_models.py FOLDER
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+
+def keras_models(tf: Any, np: Any, folder: Path) -> None:
+    layers = tf.keras.layers
+    image = tf.keras.Input((16, 16, 3), name="img")
+    x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same")(image)))
+    x = layers.GlobalAveragePooling2D()(x)
+    ends = [layers.Dense(5, activation="softmax", name="cls")(x), layers.Dense(2, name="box")(x)]
+    model = tf.keras.Model(image, ends, name="two")
+    model.save(folder / "two.keras")
+    model.save(folder / "two.h5")
+    model.export(folder / "two_saved", verbose=False)
+    data = np.random.default_rng(0).random((1, 16, 16, 3)).astype(np.float32)
+    found = model(data)
+    np.savez(folder / "two.npz", img=data, cls=found[0], box=found[1])
+
+
+def graphs(tf: Any, np: Any, folder: Path) -> None:
+    v1 = tf.compat.v1
+    with v1.Graph().as_default(), v1.Session() as session:
+        image = v1.placeholder(tf.float32, [None, 8, 8, 3], name="input/img")
+        weight = v1.get_variable("w", [3, 3, 3, 4], initializer=v1.random_normal_initializer(seed=1))
+        y = tf.nn.conv2d(image, weight, 1, "SAME")
+        y = tf.nn.relu(tf.quantization.fake_quant_with_min_max_args(y, -6, 6))
+        end = tf.identity(tf.reduce_mean(y, [1, 2]), name="head/out")
+        tf.multiply(y, 2.0, name="unused/mul")
+        session.run(v1.global_variables_initializer())
+        data = np.random.default_rng(0).random((1, 8, 8, 3)).astype(np.float32)
+        np.savez(folder / "graph.npz", img=data, out=session.run(end, {image: data}))
+        v1.train.Saver().save(session, str(folder / "ckpt"))
+        whole, names = session.graph.as_graph_def(), ["head/out", "unused/mul"]
+        frozen = v1.graph_util.convert_variables_to_constants(session, whole, names)
+        (folder / "frozen.pb").write_bytes(frozen.SerializeToString())
+        (folder / "unfrozen.pb").write_bytes(whole.SerializeToString())
+
+
+if __name__ == "__main__":
+    tensorflow: Any = importlib.import_module("tensorflow")
+    numpy: Any = importlib.import_module("numpy")
+    tensorflow.keras.utils.set_random_seed(1)
+    keras_models(tensorflow, numpy, Path(sys.argv[1]))
+    graphs(tensorflow, numpy, Path(sys.argv[1]))

@@ -1,0 +1,150 @@
+"""TensorFlow models of all forms: they give TensorFlow's numbers under the names that users know."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.errors import ModelError, OpenQnnError, UsageError
+from openqnn.frontends.tensorflow.kinds import kind_of
+from openqnn.frontends.tensorflow.run_tensorflow import PYTHON
+from tests.cli.tool import assert_refused, tool
+from tests.models.fetch import model_path
+
+TENSORFLOW = os.environ.get(PYTHON, "")
+needs_tensorflow = [
+    pytest.mark.frameworks,
+    pytest.mark.skipif(not TENSORFLOW, reason=f"{PYTHON} names no Python with TensorFlow"),
+]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tensorflow")
+    script = Path(__file__).with_name("make_models.py")
+    subprocess.run([TENSORFLOW or sys.executable, "-P", script, folder], check=True, capture_output=True)
+    return folder
+
+
+def run(graph: openqnn.Graph, data: Any) -> dict[str, Any]:
+    with openqnn.Session(graph) as session:
+        return session.run({graph.inputs[0].name: data})
+
+
+class TestWithTensorflow:
+    pytestmark = needs_tensorflow
+
+    @pytest.mark.parametrize("name", ["two.keras", "two.h5"])
+    def test_keras(self, models: Path, name: str) -> None:
+        wanted = np.load(models / "two.npz")
+        graph = openqnn.convert(models / name)
+        assert [v.name for v in graph.inputs] == ["img"]
+        found = run(graph, wanted["img"])
+        for end in ("cls", "box"):
+            np.testing.assert_allclose(found[end], wanted[end], atol=1e-5)
+
+    def test_a_saved_model(self, models: Path) -> None:
+        wanted = np.load(models / "two.npz")
+        found = run(openqnn.convert(models / "two_saved"), wanted["img"])
+        np.testing.assert_allclose(found["output_0"], wanted["cls"], atol=1e-5)
+
+    def test_a_saved_model_lists_what_it_has(self, models: Path) -> None:
+        with pytest.raises(UsageError, match="no tag 'train'") as e:
+            openqnn.convert(models / "two_saved", source_options={"tag": "train"})
+        assert "'serve'" in e.value.hint
+        with pytest.raises(UsageError, match="no signature 'main'") as e:
+            openqnn.convert(models / "two_saved", source_options={"signature": "main"})
+        assert "'serving_default'" in e.value.hint
+
+    @pytest.mark.parametrize("name", ["frozen.pb", "ckpt.meta"])
+    def test_graphs_keep_the_names_that_are_asked_for(self, models: Path, name: str) -> None:
+        wanted = np.load(models / "graph.npz")
+        graph = openqnn.convert(
+            models / name,
+            outputs=["head/out"],
+            input_shapes={"input/img": (1, 8, 8, 3)},
+            keep_quant_nodes=True,
+        )
+        assert [v.name for v in graph.inputs] == ["input/img"]
+        np.testing.assert_allclose(run(graph, wanted["img"])["head/out"], wanted["out"], atol=1e-5)
+
+    def test_fake_quantization_becomes_encodings(self, models: Path) -> None:
+        graph = openqnn.convert(models / "frozen.pb", outputs=["head/out"])
+        scales = [g.encoding.scale[0] for g in graph.given.values() if g.encoding is not None]
+        assert any(abs(scale - 12 / 255) < 1e-6 for scale in scales)
+
+    def test_a_graph_with_variables_is_not_frozen(self, models: Path) -> None:
+        with pytest.raises(ModelError, match="not frozen: 'w' is a variable"):
+            openqnn.convert(models / "unfrozen.pb")
+
+    def test_the_tool(self, models: Path, tmp_path: Path) -> None:
+        flags = ("--show_unconsumed_nodes", "--tf_validate_models", "--out_node", "head/out")
+        shape = ("-d", "input/img", "1,8,8,3")
+        done = tool(
+            "qnn-tensorflow-converter", "-i", models / "frozen.pb", *shape, *flags, "-o", tmp_path / "m.cpp"
+        )
+        assert done.code == 0, done.err
+        assert "Mul 'unused/mul'" in done.out and "head/out: average error" in done.out
+        assert "input input/img: float32 1x8x8x3" in done.out
+
+    def test_a_lost_node_is_guessed(self, models: Path) -> None:
+        done = tool("qnn-tensorflow-converter", "-i", models / "frozen.pb", "--out_node", "head/oot")
+        assert_refused(done, "no node 'head/oot'", "head/out", code=2)
+
+    def test_an_old_keras_model(self) -> None:
+        graph = openqnn.convert(model_path("fer_keras"))
+        assert graph.outputs[0].shape == (1, 7)
+
+    def test_missing_variables_are_told(self, models: Path, tmp_path: Path) -> None:
+        (tmp_path / "saved_model.pb").write_bytes((models / "two_saved" / "saved_model.pb").read_bytes())
+        with pytest.raises(ModelError, match="'variables' is missing"):
+            openqnn.convert(tmp_path)
+        (tmp_path / "c.meta").write_bytes((models / "ckpt.meta").read_bytes())
+        with pytest.raises(ModelError, match="variables are missing"):
+            openqnn.convert(tmp_path / "c.meta")
+
+    def test_damaged_files_are_refused(self, models: Path, tmp_path: Path) -> None:
+        for name in ("two.h5", "two.keras", "frozen.pb"):
+            content = (models / name).read_bytes()
+            path = tmp_path / name
+            path.write_bytes(content[: len(content) // 2])
+            with pytest.raises(OpenQnnError):
+                openqnn.convert(path)
+
+
+def test_without_tensorflow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("tensorflow") is not None:
+        pytest.skip("TensorFlow is installed here")
+    monkeypatch.delenv(PYTHON, raising=False)
+    with pytest.raises(UsageError, match="TensorFlow is needed") as e:
+        openqnn.convert(model_path("fer_keras"))
+    assert "openqnn[tensorflow]" in e.value.hint
+
+
+def test_a_python_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PYTHON, str(tmp_path / "python"))
+    with pytest.raises(UsageError, match="cannot be run"):
+        openqnn.convert(model_path("fer_keras"))
+
+
+def test_kinds_are_told_without_tensorflow(tmp_path: Path) -> None:
+    assert kind_of(model_path("fer_keras")) == "keras"
+    (tmp_path / "saved_model.pb").write_bytes(b"\x08\x01\x12")
+    assert kind_of(tmp_path) == kind_of(tmp_path / "saved_model.pb") == "saved_model"
+    (tmp_path / "g.pb").write_bytes(b"\x0a\x10")
+    assert kind_of(tmp_path / "g.pb") == "frozen"
+    (tmp_path / "other.pb").write_bytes(b"text")
+    assert kind_of(tmp_path / "other.pb") == kind_of(tmp_path / "nothing") == kind_of(3) == ""
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(OpenQnnError):
+        openqnn.convert(tmp_path)
