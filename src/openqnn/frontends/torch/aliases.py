@@ -28,6 +28,7 @@ _RESHAPED: Final = {
 }  # fmt: skip
 _TURNED: Final = {"t", "transpose", "permute", "numpy_T", "mT", "swapaxes", "swapdims"}
 _CUT: Final = {"slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"}
+RESHAPING: Final = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_"}  # no numbers
 _VIEWS: Final = _RESHAPED | _TURNED | _CUT
 
 

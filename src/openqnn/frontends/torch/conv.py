@@ -59,11 +59,21 @@ def conv_transpose(
     dilation: int | list[int] = 1,
 ) -> Value:  # fmt: skip
     dims = weight.rank - 2
-    pads, extra = each(t, padding, dims), each(t, output_padding, dims)
-    more = {
-        "strides": each(t, stride, dims), "dilations": each(t, dilation, dims), "group": groups,
-        "pads": [*pads, *pads], "output_padding": extra,
-    }  # fmt: skip
+    pads, extra, strides = (each(t, v, dims) for v in (padding, output_padding, stride))
+    more = {"strides": strides, "dilations": each(t, dilation, dims), "group": groups}
+    if any(e >= s for e, s in zip(extra, strides, strict=True)):
+        # What is added behind the end is less of what is cut off, and zeros beyond that.
+        after = [max(0, p - e) for p, e in zip(pads, extra, strict=True)]
+        beyond = [[0, 0], [0, 0], *([0, max(0, e - p)] for p, e in zip(pads, extra, strict=True))]
+        more |= {"pads": [*pads, *after]}
+
+        def longer(data: Value) -> Value:
+            y = onnx.conv_transpose(t, data, weight, None, **more)
+            y = t.pad(y, beyond) if any(map(any, beyond)) else y
+            return y if bias is None else t.add(y, t.reshape(bias, (bias.size, *(1,) * dims)))
+
+        return batched(t, x, weight.rank, longer)
+    more |= {"pads": [*pads, *pads], "output_padding": extra}
     return batched(t, x, weight.rank, lambda data: onnx.conv_transpose(t, data, weight, bias, **more))
 
 

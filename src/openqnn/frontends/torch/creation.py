@@ -24,20 +24,27 @@ def _full(t: TorchTranslation, size: Sequence[int], number: float, dtype: DType 
         return filled(t, tuple(size), np.asarray(number).astype(kind.numpy).item(), kind)
 
 
-@translates("full", "new_full", "full_like")
-def full(
-    t: TorchTranslation, x: Value | list[int], size: Term | list[int] | None = None,
-    fill_value: Term | None = None, *, dtype: DType | None = None,
-) -> Value:  # fmt: skip
-    """`full` has the shape first, `full_like` and `new_full` a tensor."""
-    if isinstance(x, Value):
-        shape, number = (x.shape, size) if fill_value is None else (size, fill_value)
-        dtype = x.dtype if dtype is None else dtype
-    else:
-        shape, number = x, size if fill_value is None else fill_value
-    if isinstance(number, Value) and not t.is_static(number):
-        return expanded(t, t.cast(number, t.type_of(dtype or number.dtype)), tuple(shape))  # type: ignore[arg-type]
-    return _full(t, tuple(shape), t.number(number, "the value"), dtype)  # type: ignore[arg-type]
+def _filled(t: TorchTranslation, size: Sequence[int], value: Term, dtype: DType | str | None) -> Value:
+    if isinstance(value, Value) and not t.is_static(value):
+        return expanded(t, to_type(t, value, t.type_of(dtype or value.dtype)), tuple(size))
+    return _full(t, size, t.number(value, "the value"), dtype)
+
+
+@translates("full")
+def full(t: TorchTranslation, size: list[int], fill_value: Term, *, dtype: DType | None = None) -> Value:
+    return _filled(t, size, fill_value, dtype)
+
+
+@translates("full_like")
+def full_like(t: TorchTranslation, x: Value, fill_value: Term, *, dtype: DType | None = None) -> Value:
+    return _filled(t, x.shape, fill_value, x.dtype if dtype is None else dtype)
+
+
+@translates("new_full")
+def new_full(
+    t: TorchTranslation, x: Value, size: list[int], fill_value: Term, *, dtype: DType | None = None
+) -> Value:
+    return _filled(t, size, fill_value, x.dtype if dtype is None else dtype)
 
 
 @translates("zeros", "ones", "empty", "empty_permuted")
@@ -57,13 +64,18 @@ def new_zeros(t: TorchTranslation, x: Value, size: list[int], *, dtype: DType | 
     return _full(t, size, float("ones" in t.op), x.dtype if dtype is None else dtype)
 
 
-@translates("empty_strided", "new_empty_strided")
+@translates("empty_strided")
 def empty_strided(
-    t: TorchTranslation, x: Value | list[int], size: list[int], stride: list[int] | None = None, *,
-    dtype: DType | None = None,
-) -> Value:  # fmt: skip
-    like = x.dtype if isinstance(x, Value) else None
-    return _full(t, size if isinstance(x, Value) else x, 0.0, like if dtype is None else dtype)
+    t: TorchTranslation, size: list[int], stride: list[int], *, dtype: DType | None = None
+) -> Value:
+    return _full(t, size, 0.0, dtype)
+
+
+@translates("new_empty_strided")
+def new_empty_strided(
+    t: TorchTranslation, x: Value, size: list[int], stride: list[int], *, dtype: DType | None = None
+) -> Value:
+    return _full(t, size, 0.0, x.dtype if dtype is None else dtype)
 
 
 @translates("scalar_tensor")

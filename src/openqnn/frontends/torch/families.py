@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import Final
 
 FAMILIES: Final = (
-    "activations", "attention", "conv", "creation", "elementwise", "index", "logic", "matmul", "norm", "pool",
-    "reduce", "refusals", "resize", "rnn", "shape",
+    "activations", "attention", "conv", "creation", "elementwise", "index", "logic",
+    "matmul", "norm", "pad_shuffle", "pool",
+    "quant", "reduce", "refusals", "resize", "rnn", "shape", "special", "windows", "prims",
 )  # fmt: skip
 
 

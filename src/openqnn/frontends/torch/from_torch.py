@@ -59,12 +59,12 @@ def from_exported(program: Any, name: str) -> Program:
     """Records of an exported program; weights are views of torch's own memory."""
     arrays, foreign = _state(program)
     written = {s.target for s in program.graph_signature.output_specs if s.kind in _WRITES}
-    nodes = [_node(n) for n in program.graph.nodes if n.op == "call_function" and not _is_getitem(n)]
+    nodes = [node_of(n) for n in program.graph.nodes if n.op == "call_function"]
     return Program(
         name,
         tuple(_input(s, written) for s in program.graph_signature.input_specs),
         tuple(o for s in program.graph_signature.output_specs for o in _output(s)),
-        tuple(nodes),
+        tuple(n for n in nodes if n is not None),
         tensors_of(program.graph.nodes),
         arrays,
         {},
@@ -135,7 +135,10 @@ def target_of(node: Any) -> str:
     return f"{module}.{getattr(target, '__name__', target)}"
 
 
-def _node(node: Any) -> ProgramNode:
+def node_of(node: Any) -> ProgramNode | None:
+    """The record of a call; None of one that only takes a result out of several."""
+    if _is_getitem(node):
+        return None
     value = node.meta.get("val")
     if isinstance(value, tuple | list):
         names = [""] * len(value)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from openqnn.errors import ModelError, OpenQnnWarning, UnsupportedError
+from openqnn.errors import ModelError, OpenQnnWarning, ShapeError, UnsupportedError
 from openqnn.formats.encodings import Parameter
 from openqnn.frontends.custom_ops import custom_translator
 from openqnn.frontends.dimensions import UNNAMED, Dimensions, SourceInput, input_shape
 from openqnn.frontends.importer import BaseImporter
 from openqnn.frontends.registry import Translator
 from openqnn.frontends.signature import call as custom_call
-from openqnn.frontends.torch import families, numbers
-from openqnn.frontends.torch.aliases import Aliases, View, is_write, without_write, written
+from openqnn.frontends.torch import decompose, families, numbers
+from openqnn.frontends.torch.aliases import RESHAPING, Aliases, View, is_write, op_of, without_write, written
 from openqnn.frontends.torch.arguments import call
 from openqnn.frontends.torch.program import (
     Argument,
@@ -33,6 +33,8 @@ from openqnn.frontends.torch.weight_axes import weight_axes
 from openqnn.frontends.translation import Refused, narrow_type
 from openqnn.ir import Array, DType, Port, Value
 
+_DEEPEST = 8  # decompositions of decompositions
+
 families.load()
 
 
@@ -41,7 +43,7 @@ class Importer(BaseImporter[ProgramNode]):
 
     framework = "torch"
 
-    def __init__(self, program: Program, dimensions: Dimensions) -> None:
+    def __init__(self, program: Program, dimensions: Dimensions, keep_quant_nodes: bool = False) -> None:
         state = {i.state for i in program.inputs if i.state and not i.mutable}
         arrays = {n: computable(a) for n, a in program.arrays.items() if n in state}
         self._outside = [i for i in program.inputs if not i.is_number and (not i.state or i.mutable)]
@@ -51,7 +53,10 @@ class Importer(BaseImporter[ProgramNode]):
         super().__init__(program.name, dimensions, arrays, inputs, names)
         self.program = program
         self.t: TorchTranslation = TorchTranslation(self.graph)
+        self.t.keep_nodes = keep_quant_nodes
+        self.notes = self.t.notes
         self.aliases = Aliases()
+        self._depth = 0
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -173,6 +178,11 @@ class Importer(BaseImporter[ProgramNode]):
         found = results[0] if isinstance(results, list) else results
         if not isinstance(first, Ref) or not isinstance(target, Value) or not isinstance(found, Value):
             raise Refused("it writes into something that is no tensor")
+        if op_of(node) in RESHAPING:
+            self.bind(node.outputs, found, "")
+            self.env[first.name] = found
+            self.aliases.views.pop(first.name, None)
+            return
         found = written(self.t, target, found)
         self.bind(node.outputs, found, "")
         self.aliases.write(self.t, self.env, first.name, found)
@@ -180,16 +190,58 @@ class Importer(BaseImporter[ProgramNode]):
             self.aliases.views[name] = View(first.name, None)
 
     def _translated(self, node: ProgramNode, arguments: Sequence[Argument]) -> Any:
+        """By the table; what it does not have, or refuses, by torch's decomposition where torch is there."""
         declared = self._declared(node.target)
         if declared is not None:
             return self._call_custom(declared, arguments)
-        translator = find(without_write(node.target) if is_write(node.target) else node.target)
-        if translator is None:
-            raise Refused(
-                f"{op_label(node.target)} has no QNN equivalent",
-                hint="`openqnn check` shows the whole model as a table",
-            )
-        return call(translator, self.t, arguments)
+        target = without_write(node.target) if is_write(node.target) else node.target
+        translator = find(target)
+        try:
+            if translator is None:
+                raise Refused(
+                    f"{op_label(target)} has no QNN equivalent",
+                    hint="`openqnn check` shows the whole model as a table",
+                )
+            return call(translator, self.t, arguments)
+        except Refused as e:
+            body = None if self._depth > _DEEPEST else decompose.body_of(target, arguments)
+            if body is None:
+                raise
+            return self._run_body(body, e)
+
+    def _run_body(self, body: decompose.Body, refusal: Refused) -> list[Any]:
+        """Nodes that an op comes to; they have the names and the source of the op."""
+        outer, place, fixed = (self.env, self.aliases), self.t.place(), self.t.fixed
+        self.env, self.aliases, self.t.fixed = dict(body.inputs), Aliases(), True
+        self.env |= {name: self.t.constant(computable(a)) for name, a in body.arrays.items()}
+        self._depth += 1
+        try:
+            for node in body.nodes:
+                self._inner(node)
+            return [self._resolved(r) for r in body.results]
+        except (Refused, ShapeError) as e:
+            if refusal.hint and "has no QNN equivalent" not in refusal.message:
+                raise refusal from e
+            raise Refused(f"{refusal.message}: in its decomposition, {e.message}", hint=e.hint) from e
+        finally:
+            self.env, self.aliases = outer
+            self.t.fixed = fixed
+            self._depth -= 1
+            self.t.restore(place)
+
+    def _inner(self, node: ProgramNode) -> None:
+        self.t.op, self.t.outputs = split_target(node.target)[1], node.outputs
+        arguments = self._arguments(node)
+        if numbers.knows(node.target):
+            results = numbers.evaluate(self.t, node.target, [a.value for a in arguments])
+        else:
+            results = self._translated(node, arguments)
+        if is_write(node.target):
+            self._write(node, arguments, results)
+            return
+        listed = list(results) if isinstance(results, list | tuple) else [results]
+        self.env |= {n: r for n, r in zip(node.outputs, listed, strict=False) if n}
+        self.aliases.learn(node, self.env)
 
     def _declared(self, target: str) -> Translator | None:
         """What the user declared for an op of a namespace; overloads share it."""

@@ -11,6 +11,7 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.frontends.onnx import gather as onnx
 from openqnn.frontends.onnx.gather import positions
+from openqnn.frontends.onnx.reduce import cum_sum
 from openqnn.frontends.onnx.shape import empty, expanded, sliced
 from openqnn.frontends.torch.promotion import to_type, typed
 from openqnn.frontends.torch.table import translates
@@ -25,10 +26,10 @@ def gather(t: TorchTranslation, x: Value, dim: int, index: Value, *, sparse_grad
     if not x.rank:
         return t.reshape(x, index.shape)
     axis = t.axis(dim, x.rank)
-    index = index if index.rank else t.reshape(index, (1,))
-    cuts = {i: slice(0, d) for i, d in enumerate(index.shape) if i != axis and d < x.shape[i]}
+    places = index if index.rank else t.reshape(index, (1,))
+    cuts = {i: slice(0, d) for i, d in enumerate(places.shape) if i != axis and d < x.shape[i]}
     data = sliced(t, x, cuts) if cuts else x
-    return onnx.gather_elements(t, data, index, axis=axis)
+    return t.reshape(onnx.gather_elements(t, data, places, axis=axis), index.shape)
 
 
 @translates("index_select")
@@ -155,6 +156,7 @@ def _put(
 
 # -- scatters ------------------------------------------------------------------------------------------------
 
+_LARGE = float(np.finfo(np.float32).max)
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
 
 
@@ -164,12 +166,32 @@ def scatter(
     include_self: bool = True,
 ) -> Value:  # fmt: skip
     kind = "add" if t.op.startswith("scatter_add") else _REDUCTIONS.get(reduce, reduce or "none")
-    if kind == "mean" or not include_self:
-        t.refuse("a scatter that takes means, or that leaves out what was there, has no QNN op")
     if not x.rank or not index.rank:
         flat = [t.reshape(v, (v.size,)) if isinstance(v, Value) else v for v in (x, index, src)]
-        return t.reshape(_scattered(t, *flat, 0, kind), x.shape)  # type: ignore[arg-type]
-    return _scattered(t, x, index, src, t.axis(dim, x.rank), kind)
+        return t.reshape(_reduced(t, *flat, 0, kind, include_self), x.shape)  # type: ignore[arg-type]
+    return _reduced(t, x, index, src, t.axis(dim, x.rank), kind, include_self)
+
+
+_NEUTRAL = {"add": 0.0, "mean": 0.0, "mul": 1.0, "max": -_LARGE, "min": _LARGE}
+
+
+def _reduced(
+    t: TorchTranslation, x: Value, index: Value, src: Term, axis: int, kind: str, include_self: bool
+) -> Value:
+    """Without what was there, places that are hit begin with what changes nothing; a mean counts the hits."""
+    if kind not in _NEUTRAL or (include_self and kind != "mean") or not index.size:
+        return _scattered(t, x, index, src, axis, kind)
+    if not x.dtype.is_float:
+        t.refuse(f"a scatter by {kind} of integers")
+    begin = t.constant(np.zeros(x.shape, x.dtype.numpy))
+    hits = _scattered(t, begin, index, 1.0, axis, "add")
+    hit = t.greater(hits, 0)
+    start = x if include_self else t.select(hit, t.scalar(_NEUTRAL[kind], x), x)
+    total = _scattered(t, start, index, src, axis, "add" if kind == "mean" else kind)
+    if kind != "mean":
+        return total
+    count = t.add(hits, 1.0) if include_self else t.maximum(hits, 1.0)
+    return t.div(total, count)
 
 
 def _scattered(t: TorchTranslation, x: Value, index: Value, src: Term, axis: int, kind: str) -> Value:
@@ -203,17 +225,18 @@ def index_add(
     alpha: Term = 1, include_self: bool = True,
 ) -> Value:  # fmt: skip
     if not x.rank:
-        flat = index_add(t, t.reshape(x, (1,)), 0, index, t.reshape(source, (1,)), reduce, alpha=alpha)
+        row = t.reshape(x, (1,))
+        flat = index_add(
+            t, row, 0, index, t.reshape(source, (1,)), reduce, alpha=alpha, include_self=include_self
+        )
         return t.reshape(flat, ())
     axis = t.axis(dim, x.rank)
     op = t.op.split(".")[0].rstrip("_")
     kind = {"index_add": "add", "index_copy": "none"}.get(op, _REDUCTIONS.get(reduce, reduce))
-    if kind == "mean" or not include_self:
-        t.refuse("a scatter that takes means, or that leaves out what was there, has no QNN op")
     data = to_type(t, source, x.dtype)
     data = data if alpha == 1 else t.mul(data, typed(t, alpha, x.dtype))
     data = t.reshape(data, [index.size if i == axis else d for i, d in enumerate(x.shape)])
-    return _scattered(t, x, _spread(t, x, index, axis), data, axis, kind)
+    return _reduced(t, x, _spread(t, x, index, axis), data, axis, kind, include_self)
 
 
 @translates("index_fill")
@@ -226,7 +249,26 @@ def index_fill(t: TorchTranslation, x: Value, dim: int, index: Value, value: Ter
     return _scattered(t, x, _spread(t, x, index, axis), typed(t, value, x.dtype), axis, "none")
 
 
-@translates("masked_scatter", "masked_select", "nonzero", "unique_dim", "_unique2", "argwhere",
+@translates("masked_scatter")
+def masked_scatter(t: TorchTranslation, x: Value, mask: Value, source: Value) -> Value:
+    """The n-th place of the mask takes the n-th number."""
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    data, hit = expanded(t, x, shape), expanded(t, to_type(t, mask, DType.BOOL_8), shape)
+    flat = t.reshape(t.cast(hit, DType.INT_32), (prod(shape),))
+    order = t.maximum(t.sub(cum_sum(t, flat, t.constant(np.asarray(0))), 1), 0)
+    order = t.minimum(order, source.size - 1)
+    rows = t.gather(t.reshape(to_type(t, source, x.dtype), (source.size,)), order, axis=0)
+    return t.select(hit, t.reshape(rows, shape), data)
+
+
+@translates("put")
+def put_(t: TorchTranslation, x: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
+    flat, places = t.reshape(x, (x.size,)), t.reshape(index, (index.size,))
+    kind = "add" if accumulate else "none"
+    return t.reshape(_scattered(t, flat, places, t.reshape(source, (source.size,)), 0, kind), x.shape)
+
+
+@translates("masked_select", "nonzero", "unique_dim", "_unique2", "argwhere",
             "unique_consecutive", "nonzero_numpy")  # fmt: skip
 def masked_select(t: TorchTranslation, x: Value, **others: object) -> Value:
     if not t.op.startswith("nonzero") or not t.is_static(x):

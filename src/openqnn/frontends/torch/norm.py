@@ -10,7 +10,10 @@ from openqnn.frontends.torch.table import translates
 from openqnn.frontends.torch.torch_translation import TorchTranslation
 from openqnn.ir import DType, Value
 
-_TRAINING = "export the model for inference: eval()"
+_UPDATES = (
+    "the norm is in training mode: it takes the statistics of its data, and does not update the running ones;"
+    " export the model for inference, after eval()"
+)
 
 
 def _filled(t: TorchTranslation, value: Value | None, count: int, number: float, like: Value) -> Value:
@@ -24,18 +27,18 @@ def batch_norm(
     cudnn_enabled: bool = False,
 ) -> Value:  # fmt: skip
     if training or running_mean is None or running_var is None:
-        return _own_statistics(t, x, weight, bias, eps, running_mean is not None)
+        if running_mean is not None:
+            t.warn(_UPDATES)
+        return _own_statistics(t, x, weight, bias, eps)
     channels = x.shape[1] if x.rank > 1 else 1
     scale, shift = _filled(t, weight, channels, 1.0, x), _filled(t, bias, channels, 0.0, x)
     return onnx.batch_normalization(t, x, scale, shift, running_mean, running_var, epsilon=eps)
 
 
 def _own_statistics(
-    t: TorchTranslation, x: Value, weight: Value | None, bias: Value | None, eps: float, updates: bool
+    t: TorchTranslation, x: Value, weight: Value | None, bias: Value | None, eps: float
 ) -> Value:
     """Mean and variance of the data itself, over all axes but the channels."""
-    if updates:
-        t.refuse("a batch norm in training mode updates its statistics", hint=_TRAINING)
     axes = [0, *range(2, x.rank)]
     shape = [1, x.shape[1], *[1] * (x.rank - 2)]
     centred = t.sub(x, t.reduce_mean(x, axes, keep_dims=True))
@@ -57,13 +60,15 @@ def native_batch_norm(
             "_native_batch_norm_legit.no_stats", "cudnn_batch_norm")  # fmt: skip
 def legit_batch_norm(
     t: TorchTranslation, x: Value, weight: Value | None, bias: Value | None,
-    running_mean: Value | bool | None, running_var: Value | float | None,
-    training: bool | float, momentum: float = 0.1, eps: float = 1e-5,
+    running_mean: Value | None = None, running_var: Value | None = None, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
 ) -> list[Value]:  # fmt: skip
-    if not isinstance(running_mean, Value) or not isinstance(running_var, Value):
-        eps = float(training) if t.op.endswith("no_stats") else eps
-        return [_own_statistics(t, x, weight, bias, eps, updates=False)]
-    return [batch_norm(t, x, weight, bias, running_mean, running_var, bool(training), momentum, eps)]
+    """Mean and inverse deviation come with it where they are those of the data."""
+    own = running_mean is None or running_var is None or training
+    found = [batch_norm(t, x, weight, bias, running_mean, running_var, training, momentum, eps)]
+    if own and (t.is_read(1) or t.is_read(2)):
+        found += _statistics(t, x, [0, *range(2, x.rank)], eps, keep=False)
+    return found
 
 
 @translates("instance_norm")
@@ -76,7 +81,7 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(t, x, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
-        t.refuse("an instance norm in training mode updates its statistics", hint=_TRAINING)
+        t.warn(_UPDATES)
     scale, shift = _filled(t, weight, channels, 1.0, x), _filled(t, bias, channels, 0.0, x)
     return onnx.instance_normalization(t, x, scale, shift, epsilon=eps)
 
@@ -150,7 +155,14 @@ def _as_asked(t: TorchTranslation, x: Value, dtype: DType | str | None) -> Value
     return real(t, x) if dtype is None else to_type(t, x, t.type_of(dtype))
 
 
-@translates("softmax.int", "_softmax", "special_softmax", "_safe_softmax")
+@translates("_safe_softmax")
+def safe_softmax(t: TorchTranslation, x: Value, dim: int, dtype: DType | None = None) -> Value:
+    """Zero where a row is all minus infinity."""
+    y = softmax(t, x, dim, dtype=dtype)
+    return t.select(t.is_nan(y), t.scalar(0, y), y)
+
+
+@translates("softmax.int", "_softmax", "special_softmax")
 def softmax(
     t: TorchTranslation, x: Value, dim: int, half_to_float: bool = False, dtype: DType | None = None
 ) -> Value:

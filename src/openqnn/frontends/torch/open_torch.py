@@ -33,7 +33,7 @@ def open_importer(
 ) -> Importer:
     """An importer for a model, not yet run."""
     program = open_program(source, example_inputs)
-    return Importer(with_written_state(program), dimensions)
+    return Importer(with_written_state(program), dimensions, keep_quant_nodes)
 
 
 def open_program(source: Any, example_inputs: Any = None) -> Program:

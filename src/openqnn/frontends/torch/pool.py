@@ -15,7 +15,7 @@ from openqnn.frontends.torch.torch_translation import TorchTranslation
 from openqnn.ir import Value
 
 
-def _dims(t: TorchTranslation) -> int:
+def pool_dims(t: TorchTranslation) -> int:
     return int(t.op.split("pool")[1][0])
 
 
@@ -24,7 +24,7 @@ def max_pool(
     t: TorchTranslation, x: Value, kernel_size: int | list[int], stride: Any = (),
     padding: int | list[int] = 0, dilation: int | list[int] = 1, ceil_mode: bool = False,
 ) -> Value:  # fmt: skip
-    dims = _dims(t)
+    dims = pool_dims(t)
     kernel = each(t, kernel_size, dims)
     pads = each(t, padding, dims)
     more = {
@@ -34,21 +34,13 @@ def max_pool(
     return batched(t, x, dims + 2, lambda data: onnx.max_pool(t, data, **more))
 
 
-@translates("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
-def max_pool_with_indices(
-    t: TorchTranslation, x: Value, kernel_size: int | list[int], stride: Any = (),
-    padding: int | list[int] = 0, dilation: int | list[int] = 1, ceil_mode: bool = False,
-) -> list[Value]:  # fmt: skip
-    return [max_pool(t, x, kernel_size, stride, padding, dilation, ceil_mode)]
-
-
 @translates("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(
     t: TorchTranslation, x: Value, kernel_size: int | list[int], stride: Any = (),
     padding: int | list[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
-    dims = _dims(t)
+    dims = pool_dims(t)
     kernel = each(t, kernel_size, dims)
     pads = each(t, padding, dims)
     strides = each(t, stride, dims) if stride else kernel
@@ -79,7 +71,7 @@ def _sums(
 # -- adaptive ------------------------------------------------------------------------------------------------
 
 
-def _edges(size: int, count: int) -> list[tuple[int, int]]:
+def edges(size: int, count: int) -> list[tuple[int, int]]:
     return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
@@ -93,13 +85,13 @@ def _adaptive(t: TorchTranslation, x: Value, sizes: Sequence[int], largest: bool
         pool = onnx.max_pool if largest else onnx.average_pool
         return pool(t, x, kernel_shape=kernel, strides=kernel)
     for axis, count in enumerate(sizes, start=2):
-        cuts = [sliced(t, x, {axis: slice(a, b)}) for a, b in _edges(x.shape[axis], count)]
+        cuts = [sliced(t, x, {axis: slice(a, b)}) for a, b in edges(x.shape[axis], count)]
         x = t.concat([reduce(part, [axis], keep_dims=True) for part in cuts], axis)
     return x
 
 
-def _adaptive_sizes(t: TorchTranslation, x: Value, output_size: list[int | None] | int) -> list[int]:
-    dims = _dims(t)
+def adaptive_sizes(t: TorchTranslation, x: Value, output_size: Any) -> list[int]:
+    dims = pool_dims(t)
     listed = [output_size] * dims if isinstance(output_size, int) else list(output_size)
     listed = listed * dims if len(listed) == 1 else listed
     sizes = [x.shape[x.rank - dims + i] if n is None else n for i, n in enumerate(listed)]
@@ -111,13 +103,5 @@ def _adaptive_sizes(t: TorchTranslation, x: Value, output_size: list[int | None]
 @translates("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d",
             "_adaptive_avg_pool3d")  # fmt: skip
 def adaptive_avg_pool(t: TorchTranslation, x: Value, output_size: object) -> Value:
-    sizes = _adaptive_sizes(t, x, output_size)  # type: ignore[arg-type]
+    sizes = adaptive_sizes(t, x, output_size)
     return batched(t, x, len(sizes) + 2, lambda data: _adaptive(t, data, sizes, largest=False))
-
-
-@translates("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
-def adaptive_max_pool(t: TorchTranslation, x: Value, output_size: object) -> list[Value]:
-    if t.is_read(1):
-        t.refuse("the positions of the maxima (second output) have no QNN op")
-    sizes = _adaptive_sizes(t, x, output_size)  # type: ignore[arg-type]
-    return [batched(t, x, len(sizes) + 2, lambda data: _adaptive(t, data, sizes, largest=True))]

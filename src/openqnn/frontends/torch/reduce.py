@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf, prod
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from openqnn.frontends.compositions import power
 from openqnn.frontends.onnx import reduce as onnx
 from openqnn.frontends.onnx.gather import gather_elements
-from openqnn.frontends.onnx.shape import filled
-from openqnn.frontends.torch.promotion import real, to_type
+from openqnn.frontends.onnx.shape import expanded, filled, sliced
+from openqnn.frontends.torch.elementwise import logaddexp
+from openqnn.frontends.torch.promotion import real, result_type, to_type, typed
 from openqnn.frontends.torch.table import translates
 from openqnn.frontends.torch.torch_translation import Term, TorchTranslation
 from openqnn.ir import DType, Value
@@ -231,7 +232,6 @@ def kthvalue(t: TorchTranslation, x: Value, k: int, dim: int = -1, keepdim: bool
         return [x, t.constant(np.zeros((), np.int64))]
     axis = t.axis(dim, x.rank)
     values, places = topk(t, x, k, axis, largest=False)
-    from openqnn.frontends.onnx.shape import sliced
 
     last = [sliced(t, v, {axis: slice(k - 1, k)}) for v in (values, places)]
     return [t.reshape(v, _shape(x, [axis], keepdim)) for v in last]
@@ -241,7 +241,7 @@ def kthvalue(t: TorchTranslation, x: Value, k: int, dim: int = -1, keepdim: bool
 def median(t: TorchTranslation, x: Value, dim: int | None = None, keepdim: bool = False) -> list[Value]:
     """The lower of the two in the middle."""
     data = t.reshape(x, (x.size,)) if dim is None else x
-    axis = 0 if dim is None else t.axis(dim, x.rank)
+    axis = 0 if dim is None or not x.rank else t.axis(dim, x.rank)
     found = kthvalue(t, data, (data.shape[axis] + 1) // 2 if data.rank else 1, axis, keepdim)
     return found if dim is not None else [t.reshape(found[0], ())]
 
@@ -263,34 +263,94 @@ def cumprod(t: TorchTranslation, x: Value, dim: int, *, dtype: DType | None = No
     return onnx.cum_prod(t, data, t.constant(np.asarray(dim))) if x.rank else data
 
 
-Keep = Callable[[Value, Value], Value]
-
-
 @translates("cummax", "cummin")
 def cummax(t: TorchTranslation, x: Value, dim: int) -> list[Value]:
-    """By doubling: after each step an element is the extreme of twice as many before it."""
-    if t.is_read(1):
-        t.refuse("the positions of running extremes (second output) have no QNN op")
-    from openqnn.frontends.onnx.shape import sliced
+    """By doubling: after each step an element is the extreme of twice as many before it, and knows its place.
 
-    axis = t.axis(dim, x.rank)
-    y, reach = x, 1
-    keep: Keep = t.maximum if t.op.startswith("cummax") else t.minimum
-    while x.rank and reach < x.shape[axis]:
-        early = sliced(t, y, {axis: slice(0, reach)})
-        late = keep(
-            sliced(t, y, {axis: slice(reach, None)}), sliced(t, y, {axis: slice(0, x.shape[axis] - reach)})
-        )
-        y = t.concat([early, late], axis)
+    Of equal ones the last counts.
+    """
+    if not x.rank:
+        return [x, t.constant(np.zeros((), np.int64))]
+    axis, reach, size = t.axis(dim, x.rank), 1, x.shape[t.axis(dim, x.rank)]
+    better = t.greater_equal if t.op.startswith("cummax") else t.less_equal
+    line = np.arange(size, dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(x.rank)])
+    y, place = x, t.constant(np.broadcast_to(line, x.shape))
+    part = lambda v, a, b: sliced(t, v, {axis: slice(a, b)})
+    while reach < size:
+        late, early = part(y, reach, size), part(y, 0, size - reach)
+        keep = better(late, early)
+        if x.dtype.is_float:
+            keep = t.logical_or(keep, t.is_nan(late))
+        places = t.select(keep, part(place, reach, size), part(place, 0, size - reach))
+        y = t.concat([part(y, 0, reach), t.select(keep, late, early)], axis)
+        place = t.concat([part(place, 0, reach), places], axis)
         reach *= 2
-    return [y]
+    return [y, place]
+
+
+@translates("logcumsumexp")
+def logcumsumexp(t: TorchTranslation, x: Value, dim: int) -> Value:
+    """By doubling, with the larger of two taken out of their sum."""
+    if not x.rank:
+        return x
+    axis, reach, y = t.axis(dim, x.rank), 1, x
+    part = lambda v, a, b: sliced(t, v, {axis: slice(a, b)})
+    while reach < x.shape[axis]:
+        late, early = part(y, reach, x.shape[axis]), part(y, 0, x.shape[axis] - reach)
+        y = t.concat([part(y, 0, reach), logaddexp(t, late, early)], axis)
+        reach *= 2
+    return y
+
+
+# -- search --------------------------------------------------------------------------------------------------
+
+
+@translates("searchsorted", "bucketize")
+def searchsorted(
+    t: TorchTranslation, x: Value, other: Term, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Value | None = None,
+) -> Value:  # fmt: skip
+    """How many boundaries lie below each number."""
+    if sorter is not None:
+        t.refuse("searchsorted with a sorter")
+    first, second = typed(t, x, result_type(x, other)), typed(t, other, result_type(x, other))
+    bounds, numbers = (second, first) if t.op.startswith("bucketize") else (first, second)
+    shape = numbers.shape
+    if bounds.rank == 1 or not numbers.rank:
+        wide = t.reshape(numbers, (*shape, 1))
+        lined = bounds
+    else:
+        wide, lined = (
+            t.reshape(numbers, (*shape, 1)),
+            t.reshape(bounds, (*bounds.shape[:-1], 1, bounds.shape[-1])),
+        )
+    below = (t.less_equal if right or side == "right" else t.less)(lined, wide)
+    return t.reshape(t.reduce_sum(t.cast(below, _INT), (below.rank - 1,), keep_dims=False), shape)
+
+
+@translates("isin")
+def isin(
+    t: TorchTranslation, x: Term, other: Term, *, assume_unique: bool = False, invert: bool = False
+) -> Value:
+    dtype = result_type(x, other)
+    a, b = typed(t, x, dtype), typed(t, other, dtype)
+    hit = t.equal(t.reshape(a, (*a.shape, 1)), t.reshape(b, (b.size,)))
+    found = t.reduce_max(t.cast(hit, _INT), (a.rank,), keep_dims=False)
+    return t.equal(found, 0) if invert else t.not_equal(found, 0)
+
+
+@translates("_cdist_forward", "cdist")
+def cdist(t: TorchTranslation, x: Value, x2: Value, p: float = 2.0, compute_mode: int | None = None) -> Value:
+    apart = t.sub(
+        t.reshape(x, (*x.shape[:-1], 1, x.shape[-1])), t.reshape(x2, (*x2.shape[:-2], 1, *x2.shape[-2:]))
+    )
+    return vector_norm(t, apart, p, apart.rank - 1)
 
 
 @translates("take_along_dim")
 def take_along_dim(t: TorchTranslation, x: Value, indices: Value, dim: int | None = None) -> Value:
     if dim is None:
         return gather_elements(t, t.reshape(x, (x.size,)), t.reshape(indices, (indices.size,)), axis=0)
-    from openqnn.frontends.onnx.shape import expanded
 
     axis = t.axis(dim, x.rank)
     shape = np.broadcast_shapes(_shape(x, [axis], True), _shape(indices, [axis], True))  # type: ignore[arg-type]

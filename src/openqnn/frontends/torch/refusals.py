@@ -18,7 +18,7 @@ _REASONS = {
         "normal_functional", "binomial", "_standard_gamma", "_sample_dirichlet",
     ),
     _COMPLEX: (
-        "complex", "polar", "view_as_complex", "view_as_real", "angle", "_fft_r2c", "_fft_c2c", "_fft_c2r",
+        "complex", "polar", "view_as_complex", "view_as_real", "_fft_r2c", "_fft_c2c", "_fft_c2r",
         "fft_fft", "fft_rfft", "stft", "istft", "imag",
     ),
     _SOLVER: (

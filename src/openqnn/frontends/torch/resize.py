@@ -44,6 +44,8 @@ def upsample_linear(
     t: TorchTranslation, x: Value, output_size: list[int] | None, align_corners: bool, **named: object,
 ) -> Value:  # fmt: skip
     cubic, antialias = "cubic" in t.op, t.op.split(".")[0].endswith("_aa")
+    if antialias and align_corners:
+        t.refuse("antialias with align_corners has no QNN equivalent")
     sampling = Sampling(
         "cubic" if cubic else "linear", "align_corners" if align_corners else "half_pixel",
         cubic=-0.5 if antialias and cubic else -0.75, antialias=antialias, exclude_outside=antialias,

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.frontends.onnx.pad import padded, trilu
+from openqnn.frontends.onnx.pad import trilu
 from openqnn.frontends.onnx.shape import (
     concatenated,
     empty,
@@ -20,7 +20,7 @@ from openqnn.frontends.onnx.shape import (
     tiled,
     unsqueezed,
 )
-from openqnn.frontends.torch.promotion import promoted_type, to_type, typed
+from openqnn.frontends.torch.promotion import promoted_type, to_type
 from openqnn.frontends.torch.table import translates
 from openqnn.frontends.torch.torch_translation import Term, TorchTranslation
 from openqnn.ir import DType, Value
@@ -239,9 +239,18 @@ def chunk(t: TorchTranslation, x: Value, chunks: int, dim: int = 0) -> list[Valu
     return split(t, x, max(1, -(-size // max(chunks, 1))), dim)
 
 
-@translates("tensor_split.sections", "tensor_split.indices", "array_split")
-def tensor_split(t: TorchTranslation, x: Value, sections: int | list[int], dim: int = 0) -> list[Value]:
+@translates("tensor_split")
+def tensor_split(
+    t: TorchTranslation, x: Value, sections: int | list[int] | Value, dim: int = 0
+) -> list[Value]:
     size = x.shape[t.axis(dim, x.rank)]
+    if isinstance(sections, Value):
+        known = (
+            t.ints(sections, "where to split")
+            if sections.data is not None
+            else t.static(sections, "the places").ravel().tolist()
+        )
+        sections = list(known) if sections.rank else int(known[0])
     if isinstance(sections, int):
         sizes = [size // sections + (i < size % sections) for i in range(sections)]
         return parts_of(t, x, dim, sizes)
@@ -381,6 +390,25 @@ def diagonal(t: TorchTranslation, x: Value, offset: int = 0, dim1: int = 0, dim2
     return t.gather(flat, t.constant(np.ascontiguousarray(places)), axis=flat.rank - 1)
 
 
+@translates("diagonal_scatter")
+def diagonal_scatter(
+    t: TorchTranslation, x: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Value:
+    a, b = t.axis(dim1, x.rank), t.axis(dim2, x.rank)
+    order = [*(i for i in range(x.rank) if i not in (a, b)), a, b]
+    data = t.transpose(x, order)
+    rows, columns = data.shape[-2:]
+    grid = np.full((rows, columns), -1)
+    places = np.nonzero(np.eye(rows, columns, offset))
+    grid[places] = np.arange(places[0].size)
+    wide = t.gather(
+        to_type(t, src, x.dtype), t.constant(np.maximum(grid, 0).astype(np.int32).ravel()), axis=src.rank - 1
+    )
+    wide = t.reshape(wide, data.shape)
+    changed = t.select(t.constant(grid >= 0), wide, data)
+    return t.transpose(changed, [order.index(i) for i in range(x.rank)])
+
+
 @translates("unfold")
 def unfold(t: TorchTranslation, x: Value, dimension: int, size: int, step: int) -> Value:
     if not x.rank:
@@ -409,68 +437,3 @@ def as_strided(
         t.refuse("strides that reach beyond the data: the tensor is a part of a larger one")
     flat = t.reshape(x, (x.size,))
     return t.reshape(t.gather(flat, t.constant(places.astype(np.int32).ravel()), axis=0), size)
-
-
-# -- padding -------------------------------------------------------------------------------------------------
-
-
-def _rows(t: TorchTranslation, x: Value, pads: Sequence[int]) -> list[list[int]]:
-    """torch counts axes from the last one."""
-    if len(pads) % 2 or len(pads) // 2 > x.rank:
-        t.refuse(f"pad={list(pads)} does not fit {list(x.shape)}")
-    rows = [[0, 0] for _ in x.shape]
-    for i in range(len(pads) // 2):
-        rows[x.rank - 1 - i] = [pads[2 * i], pads[2 * i + 1]]
-    return rows
-
-
-@translates("constant_pad_nd")
-def constant_pad(t: TorchTranslation, x: Value, pad: list[int], value: Term = 0) -> Value:
-    return padded(t, x, _rows(t, x, pad), "constant", typed(t, value, x.dtype))
-
-
-@translates("pad")
-def pad(
-    t: TorchTranslation, x: Value, pad: list[int], mode: str = "constant", value: float | None = None
-) -> Value:
-    names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    if mode not in names:
-        t.refuse(f"mode={mode!r} is not known")
-    return padded(t, x, _rows(t, x, pad), names[mode], typed(t, value or 0, x.dtype))
-
-
-@translates(*(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)))
-def mirror_pad(t: TorchTranslation, x: Value, padding: list[int]) -> Value:
-    return pad(t, x, padding, "reflect" if t.op.startswith("refl") else "replicate")
-
-
-# -- blocks --------------------------------------------------------------------------------------------------
-
-
-@translates("pixel_shuffle")
-def pixel_shuffle(t: TorchTranslation, x: Value, upscale_factor: int) -> Value:
-    r, (*outer, channels, height, width) = upscale_factor, x.shape
-    if r < 1 or channels % (r * r):
-        t.refuse(f"{channels} channels are no multiple of {r} * {r}")
-    image = t.to_last(t.reshape(x, (prod(outer), channels, height, width)))
-    y = t("DepthToSpace", image, block_size=(r, r), mode="CRD")
-    return t.reshape(t.to_first(y), (*outer, channels // (r * r), height * r, width * r))
-
-
-@translates("pixel_unshuffle")
-def pixel_unshuffle(t: TorchTranslation, x: Value, downscale_factor: int) -> Value:
-    r, (*outer, channels, height, width) = downscale_factor, x.shape
-    if r < 1 or height % r or width % r:
-        t.refuse(f"{height} by {width} are no multiples of {r}")
-    apart = t.reshape(x, (prod(outer) * channels, height // r, r, width // r, r))
-    turned_ = t.transpose(apart, (0, 2, 4, 1, 3))
-    return t.reshape(turned_, (*outer, channels * r * r, height // r, width // r))
-
-
-@translates("channel_shuffle", "native_channel_shuffle")
-def channel_shuffle(t: TorchTranslation, x: Value, groups: int) -> Value:
-    n, channels, *rest = x.shape
-    if groups < 1 or channels % groups:
-        t.refuse(f"{groups} groups do not divide {channels} channels")
-    apart = t.reshape(x, (n, groups, channels // groups, prod(rest)))
-    return t.reshape(t.transpose(apart, (0, 2, 1, 3)), x.shape)

@@ -24,6 +24,8 @@ class TorchTranslation(Translation):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self._computed: dict[Value, Array] = {}
+        self.keep_nodes = False  # whether quantize nodes stay
+        self.notes: list[tuple[str, str]] = []  # what of the program's quantization was left out
 
     def static(self, value: Value | None, what: str) -> Array:
         if value is not None and value.data is None and value.size:
