@@ -94,7 +94,8 @@ def test_a_file_that_is_not_there_or_is_a_folder() -> None:
 
 def test_the_message_in_full() -> None:
     assert convert(b"hello, world").err == (
-        "error: model.onnx: not a readable ONNX model: the file is damaged: unknown field type 4 at byte 2 [OQ110]\n"
+        "error: model.onnx: not a readable ONNX model: the file is damaged: unknown field type 4 at byte 2"
+        " [OQ110]\n"
         "  hint: the download or copy may be incomplete; check its size or export it again\n"
     )
 
