@@ -28,6 +28,10 @@ class OpenQnnWarning(UserWarning):
     """Something that the user should know but that does not stop the work."""
 
 
+class AccuracyWarning(OpenQnnWarning):
+    """Numbers that quantization or half precision leave too little of."""
+
+
 class ModelError(OpenQnnError):
     """The model file is missing, damaged or contradicts itself."""
 

@@ -93,7 +93,7 @@ def test_bounds_go_and_that_is_said(activation: str) -> None:
 def test_eight_bits_for_whole_tensors_gain() -> None:
     net = Net()
     data, unseen = net.data(8), net.data(8)
-    choices = {"per_channel": False, "per_row": False, "backend": "cpu"}
+    choices = {"per_channel": False, "per_row": False, "backend": "cpu", "hold_back": False}
     plain, even = (quantize(net.graph, data, algorithms=a, **choices) for a in ((), ("cle",)))
     assert 10 * np.log10(noise(net.graph, plain, unseen) / noise(net.graph, even, unseen)) > 10
 

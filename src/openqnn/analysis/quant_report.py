@@ -48,14 +48,20 @@ class TensorReport:
 
 @dataclass(frozen=True, slots=True)
 class OutputReport:
+    """An output, or the part of it that comes from another tensor."""
+
     name: str
     sqnr: float
     cosine: float
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantReport:
-    """All tensors in the order of the graph; `worst` are those where most is lost."""
+    """All tensors in the order of the graph; `worst` are those where most is lost.
+
+    `on` says what kind of samples it was measured on.
+    """
 
     name: str
     nodes: int
@@ -63,6 +69,8 @@ class QuantReport:
     outputs: tuple[OutputReport, ...]
     tensors: tuple[TensorReport, ...]
     worst: tuple[TensorReport, ...]
+    on: str = ""
+    verdict: str = ""
 
 
 def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array]]) -> QuantReport:

@@ -12,6 +12,7 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 from openqnn.api.files import open_graph
+from openqnn.api.judge import judge_graph, judge_set, say_verdict
 from openqnn.api.session import Session
 from openqnn.emit import lower
 from openqnn.errors import InputError, LibraryError, OpenQnnWarning, UnsupportedError, UsageError
@@ -34,16 +35,19 @@ from openqnn.quant.algorithms.mixed_precision import WIDE, Mixed, Score, find_wi
 from openqnn.quant.apply import Applied
 from openqnn.quant.apply_recipe import Calibrated, Progress, apply_recipe, float_where_unknown, measure
 from openqnn.quant.auto_widths import Wide, wide_nodes, with_wide
+from openqnn.quant.held_out import HeldOut, TestSet, holding_back
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.plan import is_from_zero, is_weight, operands
 from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.sample_reservoir import Kept, keeping, peeked
 from openqnn.quant.samples import Samples, samples_of
+from openqnn.quant.verdict import Verdict
 from openqnn.runtime.compare import Outputs
 from openqnn.targets.htp.boundary import keep_types
 from openqnn.targets.registry import BUILT_IN as CPU
 from openqnn.targets.registry import HTP, find_target
-from openqnn.vendor.validate import Verdict, validate_net
+from openqnn.vendor.validate import Verdict as Validity
+from openqnn.vendor.validate import validate_net
 
 WIDE_BIAS = max(BIAS_WIDTHS)
 DEFAULT_ALGORITHMS = (ADAROUND,)
@@ -58,13 +62,16 @@ class Outcome:
     """How a graph in fixed point came about.
 
     It was made from `real`, which algorithms made from `origin`: both in floating point. `said` is what they
-    did, and `mixed` what it took to reach a target.
+    did, and `mixed` what it took to reach a target. `tested` is what figures are measured on, and `verdict`
+    what they say.
     """
 
     origin: Graph
     real: Graph
     said: tuple[str, ...]
     mixed: Mixed | None
+    tested: TestSet | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,9 @@ def quantize(
     target_sqnr: float | None = None,
     target_metric: tuple[Metric, float] | None = None,
     native: bool = False,
+    test_data: Any = None,
+    hold_back: bool = True,
+    judge: bool = True,
     backend: str = HTP,
     soc: str | int | None = None,
     progress: Progress | None = None,
@@ -113,7 +123,13 @@ def quantize(
 
     With `target_sqnr`, in dB at the worst output, or with `target_metric` the nodes that need it get 16 bits
     or floating point. The latter is a pair: a function that takes `run` (arrays by name to arrays by name)
-    and gives a score, and the score to reach. `outcome` is called with what was done. The graph is made for
+    and gives a score, and the score to reach.
+
+    Figures are measured on `test_data`, or on samples that are held back: of eight samples or more one in
+    four, eight at most, has no part in calibration and fitting, unless `hold_back` is off. The verdict is in
+    the outcome, and a warning (AccuracyWarning) where it is not good; `judge` off spares the time for it.
+
+    `outcome` is called with what was done. The graph is made for
     "htp", whose library is asked what it takes, or "cpu", the `backend` that takes all.
     """
     names = check_names(algorithms)
@@ -125,16 +141,28 @@ def quantize(
     known = along_channels(origin, known)
     if float_fallback:
         chosen, known = float_where_unknown(origin, chosen, known)
-    samples = None if data is None else samples_of(origin, data, native=native)
+    samples, held = _split(origin, data, native, hold_back and test_data is None)
     real, said, kept = _changed(origin, names, samples, known, threads)
     chosen, wide = (chosen, {}) if float_fallback else _widened(real, chosen, known)
     calibrated = measure(real, kept, chosen, known, threads=threads, progress=progress)
-    job = _Job(calibrated, origin, known, kept, names, backend, soc, threads, wide)
+    tested = judge_set(origin, test_data, native, held, kept)
+    job = _Job(calibrated, origin, known, kept, names, backend, soc, threads, wide, tested)
     made, mixed = job.done(chosen, goal, searching)
+    verdict = judge_graph(origin, made, tested, calibrated, chosen, known) if judge and tested else None
     _finish(made, opened, known, float_fallback, choices.get("bias_bw", WIDE_BIAS))
     if outcome is not None:
-        outcome(Outcome(origin, real, tuple(said), mixed))
+        outcome(Outcome(origin, real, tuple(said), mixed, tested, verdict))
+    say_verdict(verdict)
     return made
+
+
+def _split(
+    origin: Graph, data: Any, native: bool, hold_back: bool
+) -> tuple[Samples | HeldOut | None, HeldOut | None]:
+    """The samples to work with, and what holds some of them back."""
+    samples = None if data is None else samples_of(origin, data, native=native)
+    held = holding_back(origin, samples) if samples is not None and hold_back else None
+    return (samples if held is None else held), held
 
 
 def _check_usage(backend: str, float_fallback: bool, data: Any) -> None:
@@ -232,7 +260,11 @@ def _widened(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> tuple[
 
 
 def _changed(
-    origin: Graph, names: Sequence[str], samples: Samples | None, given: Mapping[str, Given], threads: int
+    origin: Graph,
+    names: Sequence[str],
+    samples: Samples | HeldOut | None,
+    given: Mapping[str, Given],
+    threads: int,
 ) -> tuple[Graph, list[str], Kept | None]:
     """What algorithms make of the graph in floating point, what they did, and the samples to come."""
     if samples is None:
@@ -255,6 +287,7 @@ class _Job:
     soc: str | int | None
     threads: int
     wide: Mapping[str, Wide]
+    tested: TestSet | None = None
 
     @property
     def samples(self) -> list[Mapping[str, Array]]:
@@ -335,9 +368,9 @@ class _Job:
 
     def _rate(self, goal: Goal) -> Score:
         if goal.metric is None:
-            if not self.samples:
+            if self.tested is None:
                 raise InputError("a target needs samples to measure by, and all of these have NaN")
-            return partial(worst_sqnr, Outputs(self.origin, self.samples))
+            return partial(worst_sqnr, Outputs(self.origin, self.tested.samples))
         return partial(_measured, goal.metric)
 
 
@@ -447,13 +480,13 @@ def _library(backend: str) -> str:
         return ""
 
 
-def _refused(graph: Graph, library: str, soc: str | int | None) -> list[Verdict]:
+def _refused(graph: Graph, library: str, soc: str | int | None) -> list[Validity]:
     verdicts = validate_net(lower(graph), library, DeviceOptions(find_soc(soc).model))
     # of other packages than QNN's own only whoever registers them can tell
     return [v for v in verdicts if not v.ok and v.node.package == BUILTIN_PACKAGE]
 
 
-def _say(refused: Sequence[Verdict]) -> None:
+def _say(refused: Sequence[Validity]) -> None:
     for verdict in refused:
         reason = verdict.reason.splitlines()[0]
         warnings.warn(

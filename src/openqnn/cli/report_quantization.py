@@ -19,7 +19,8 @@ def print_quantization(found: QuantReport) -> None:
     out = console()
     outputs = table("output", "SQNR", "cosine", right=("SQNR", "cosine"))
     for each in found.outputs:
-        outputs.add_row(escape(each.name), shown_decibels(each.sqnr), f"{each.cosine:.6f}")
+        name = f"{each.name}: {each.part}" if each.part else each.name
+        outputs.add_row(escape(name), shown_decibels(each.sqnr), f"{each.cosine:.6f}")
     out.print(outputs)
     if found.worst:
         rows = table(
@@ -39,6 +40,10 @@ def print_quantization(found: QuantReport) -> None:
             )  # fmt: skip
         out.print(rows)
     out.print(f"{found.fixed_nodes} of {found.nodes} nodes compute in fixed point.")
+    if found.verdict:
+        out.print(escape(found.verdict))
+    elif found.on:
+        out.print(f"Measured {escape(found.on)}.")
 
 
 def print_mixed(mixed: Mixed) -> None:

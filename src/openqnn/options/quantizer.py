@@ -233,6 +233,11 @@ class QuantizeOutput:
         "", "--data", metavar="PATH",
         help="calibration data: an input list, a .npy or .npz file, or a folder of them",
     )  # fmt: skip
+    test_data: str = option(
+        "", "--test_data", metavar="PATH",
+        help="data that figures are measured on (default: up to eight samples of the calibration data, which"
+        " are held back for that)",
+    )  # fmt: skip
     output: str = option(
         "", "-o", "--output", metavar="FILE",
         help="what to write: FILE.oqnn (default: MODEL.quantized.oqnn), FILE.dlc, FILE.cpp or FILE.onnx,"

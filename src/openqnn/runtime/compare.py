@@ -84,6 +84,20 @@ class Noise:
         return np.clip((x - self.low) * (BINS / span), 0, BINS - 1).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an output: some places along one axis, and what they are called."""
+
+    output: str
+    label: str
+    axis: int
+    start: int
+    stop: int
+
+    def of(self, array: Array) -> Array:
+        return array.take(range(self.start, self.stop), self.axis)
+
+
 def measure_noise(
     real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array]], names: Sequence[str] | None = None
 ) -> dict[str, Noise]:
@@ -113,14 +127,21 @@ class Outputs:
         self._real, self._samples = real, list(samples)
         self._arrays = list(_run(real, self._samples))
 
-    def noise_of(self, fixed: Graph) -> dict[str, Noise]:
-        """The same as `output_noise`."""
+    def noise_of(
+        self, fixed: Graph, parts: Sequence[Part] = ()
+    ) -> tuple[dict[str, Noise], dict[Part, Noise]]:
+        """The noise of the outputs, as `output_noise` tells it, and that of some parts of them."""
         pairs = _pairs(self._real, fixed, [v.name for v in fixed.outputs])
         found = {name: Noise(value.encoding) for name, (_, value) in pairs.items()}
+        of_parts = {part: Noise(None) for part in parts if part.output in pairs}
         for before, after in zip(self._arrays, _run(fixed, self._samples), strict=True):
-            for x, y in pairs.values():
-                found[y.name].add(before[x.name], _real(y, after[y.name]), y.dtype.signed)
-        return found
+            sides = {y.name: (before[x.name], _real(y, after[y.name])) for x, y in pairs.values()}
+            for name, (x, y) in sides.items():
+                found[name].add(x, y, pairs[name][1].dtype.signed)
+            for part, noise in of_parts.items():
+                x, y = sides[part.output]
+                noise.add(part.of(x), part.of(y), signed=False)
+        return found, of_parts
 
 
 def _pairs(real: Graph, fixed: Graph, names: Sequence[str] | None) -> dict[str, tuple[Value, Value]]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from argparse import Namespace
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +19,7 @@ from openqnn.cli.shared.quantizing import (
     warn,
     write_encodings,
 )
-from openqnn.errors import OpenQnnWarning, OutputError, UsageError
+from openqnn.errors import OutputError, UsageError
 from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.field import read_options
 from openqnn.options.quantizer import (
@@ -58,7 +56,7 @@ def run_quantize(arguments: Namespace) -> int:
     found: list[Outcome] = []
     made = quantized(
         open_graph(source, **given.settings()), asked, Recipe(), quiet=output.quiet,
-        algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append,
+        algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append, test_data=output.test_data,
     )  # fmt: skip
     with replacing_any_kind(output.overwrite):
         write_graph_file(made, target)
@@ -128,21 +126,16 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     from openqnn.analysis.quant_page import quant_page
     from openqnn.analysis.quant_report import OutputReport, quant_report
     from openqnn.cli.report_quantization import print_quantization
-    from openqnn.quant.samples import is_whole, samples_of
-    from openqnn.runtime.compare import output_noise
 
-    every = samples_of(found.origin, asked.data.input_list, native=asked.native)
-    with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # they are said by now
-        samples = list(islice(filter(is_whole, every), COMPARED))
-    if not samples:
+    if found.tested is None:
         warn("no report: all samples have NaN")
         return
-    report = quant_report(found.real, made, samples)
-    if found.real is not found.origin:  # tensors inside may be scaled, but outputs are what they always were
-        noise = output_noise(found.origin, made, samples)
-        report = replace(
-            report, outputs=tuple(OutputReport(name, n.sqnr, n.cosine) for name, n in noise.items())
-        )
+    report = quant_report(found.real, made, found.tested.samples[:COMPARED])
+    figures = found.verdict.figures if found.verdict is not None else ()
+    if figures:  # tensors inside may be scaled, but outputs are what they always were
+        outputs = tuple(OutputReport(f.output, f.sqnr, f.cosine, f.part) for f in figures)
+        report = replace(report, outputs=outputs)
+    report = replace(report, on=found.tested.words, verdict=str(found.verdict or ""))
     if not output.quiet:
         print_quantization(report)
     if output.report:

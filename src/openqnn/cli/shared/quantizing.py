@@ -167,6 +167,7 @@ def quantized(
     graph: Graph, asked: Asked, usual: Recipe, *, float_bw: int = 32, float_bias_bw: int | None = None,
     extra: Mapping[str, Given] | None = None, quiet: bool = False, algorithms: Sequence[str] = (),
     target: QuantizeTarget | None = None, outcome: Callable[[Outcome], None] | None = None,
+    test_data: str = "",
 ) -> Graph:  # fmt: skip
     """The graph in fixed point as the options ask for it; without their word with the tool's `algorithms`."""
     from openqnn.api.quantize import quantize, say_wide_biases
@@ -194,6 +195,8 @@ def quantized(
             target_sqnr=goal.target_sqnr,
             target_metric=metric,
             native=asked.native,
+            test_data=test_data or None,
+            hold_back=usual is not LIKE_QNN,  # QNN's own tools calibrate with all samples
             progress=lambda done, total: stages.update("calibrate", done, total or 0),
             searching=lambda done, total: stages.update("search", done, total or 0),
             outcome=found.append,
@@ -204,9 +207,19 @@ def quantized(
         say_wide_biases(made, asked.choices.bias_bw)
     for line in () if quiet else found[0].said:
         print(line, file=sys.stderr)
+    if usual is LIKE_QNN and not quiet:
+        _say_good(found[0])
     if outcome is not None:
         outcome(found[0])
     return made
+
+
+def _say_good(found: Outcome) -> None:
+    """The verdict of a tool that has no report; any other than a good one is a warning."""
+    from openqnn.quant.verdict import GOOD
+
+    if found.verdict is not None and found.verdict.word == GOOD:
+        print(found.verdict)
 
 
 def check_encodings(target: Path) -> Path:

@@ -66,7 +66,7 @@ class Mixed:
 
 def worst_sqnr(outputs: Outputs, fixed: Graph) -> float:
     """The ratio at the worst output, in dB."""
-    return min((noise.sqnr for noise in outputs.noise_of(fixed).values()), default=inf)
+    return min((noise.sqnr for noise in outputs.noise_of(fixed)[0].values()), default=inf)
 
 
 def find_widths(
@@ -152,7 +152,7 @@ def _sensitivities(
     for index, unit in enumerate(units):
         widths = {name: width for name, width in everything.items() if name not in unit.names}
         fixed = apply_recipe(calibrated, _with(recipe, widths), given).graph
-        noises = outputs.noise_of(fixed).values()
+        noises = outputs.noise_of(fixed)[0].values()
         found[unit] = max((n.noise / n.signal for n in noises if n.signal > 0), default=0.0)
         if progress is not None:
             progress(index + 1, len(units))
