@@ -1,7 +1,7 @@
 """python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE]
                      [--models NAME...] [--aimet PYTHON]
 
-`python -m benchmarks accuracy` has options of its own.
+`python -m benchmarks accuracy` and `python -m benchmarks chip_fits` have options of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import accuracy, calibrate, context, convert, net_run, speed
+from benchmarks import accuracy, calibrate, chip_fits, context, convert, net_run, speed
 from benchmarks.options import add_models
 from benchmarks.report import machine
 
@@ -27,6 +27,8 @@ PARTS = {
 def main() -> int:
     if sys.argv[1:2] == ["accuracy"]:  # has options of its own
         return accuracy.main(sys.argv[2:])
+    if sys.argv[1:2] == ["chip_fits"]:
+        return chip_fits.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure against the peers.")
     parser.add_argument(
         "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all when none is named"

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from openqnn import quantize
-from openqnn.analysis.estimate import CHIPS, estimate_graph, node_costs
+from openqnn.analysis.chip_fits import CHIPS, fits_for
+from openqnn.analysis.estimate import estimate_graph, layer_costs, node_costs
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from openqnn.runtime.boundary import random_inputs
@@ -37,7 +39,9 @@ def test_more_work_costs_more() -> None:
     assert small.low <= small.cycles <= small.high
     assert large.cycles > 1.5 * small.cycles
     assert wide.cycles > 1.2 * small.cycles
-    assert small.read > 0 and not small.rough and wide.rough
+    assert small.read > 0 and not small.rough and not wide.rough
+    assert (small.width, wide.width) == (8, 16)
+    assert 0 < small.utilisation < large.utilisation < 1
     for fit in CHIPS:
         assert fit.milliseconds(large.cycles) > fit.milliseconds(small.cycles) > fit.start
 
@@ -56,11 +60,29 @@ def test_nodes_alone() -> None:
     assert [cost.cycles for cost in costs] == sorted((c.cycles for c in costs), reverse=True)
 
 
+def test_layers_by_cutting() -> None:
+    graph = convolution(64)
+    whole = estimate_graph(graph)
+    layers = layer_costs(graph, whole)
+    assert len(layers) == 1 and {"Conv2d", "Sigmoid"} <= set(layers[0].ops)  # HTP joins them
+    assert sum(layer.share for layer in layers) == pytest.approx(1)
+    assert sum(layer.cycles for layer in layers) == pytest.approx(whole.cycles)
+    assert layers[0].macs == 28 * 28 * 64 * 64 * 9 and layers[0].bytes > 9 * 64 * 64
+
+
+def test_every_fit_grows_with_the_work() -> None:
+    for fit in (*fits_for(8), *fits_for(16)):
+        assert fit.milliseconds(2e6, 2e6, 2e6) > fit.milliseconds(1e6) > fit.start > 0
+        assert 0 < fit.median < fit.largest
+
+
 def test_the_command(tmp_path: Path) -> None:
     convolution(32, 0).save(tmp_path / "m.oqnn")
     done = openqnn("estimate", tmp_path / "m.oqnn", "--whole", "--json")
     assert done.code == 0, done.err
     record = json.loads(done.out)
     assert set(record["milliseconds"]) == {fit.chip for fit in CHIPS} and record["cycles"] > 0
-    shown = openqnn("estimate", tmp_path / "m.oqnn")
+    shown = openqnn("estimate", tmp_path / "m.oqnn", "--html", tmp_path / "e.html", "--act_bw", 16)
+    page = (tmp_path / "e.html").read_text()
+    assert "Roofline" in page and "<svg" in page and "http" not in page
     assert "error on other networks" in shown.out and "Conv2d" in shown.out

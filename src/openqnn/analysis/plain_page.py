@@ -169,9 +169,9 @@ def treemap(items: Sequence[tuple[str, float, int]], width: int = 1000, height: 
             f'<g><rect class="tile" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
             f' fill="{colour(index)}"><title>{escape(name)}: {number(value)} ({share})</title></rect>'
         )
-        room = int(w / 6.2)
+        room = int(w / 7)
         if h > 16 and room > 4:
-            shown = name if len(name) <= room else name[: room - 1] + "\u2026"
+            shown = name if len(name) <= room else "\u2026" + name[1 - room :]
             tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 13:.1f}">{escape(shown)}</text>')
         if h > 30 and room > 4:
             tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 26:.1f}">{share}</text>')

@@ -70,7 +70,7 @@ class QNNDebugger:
         return self.layer_timings
 
     def _estimated(self) -> dict[str, float]:
-        from openqnn.analysis.estimate import CHIPS
+        from openqnn.analysis.chip_fits import CHIPS
         from openqnn.analysis.estimate import node_costs as estimated
 
         fit = next(chip for chip in CHIPS if chip.chip == "SM8650")

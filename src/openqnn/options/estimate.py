@@ -25,7 +25,8 @@ class EstimateOptions:
         "--layers",
         metavar="N",
         parse=positive,
-        help="how many of the costliest nodes to tell (default: 10)",
+        help="how many of the costliest layers to tell (default: 10)",
     )
-    whole: bool = option(False, "--whole", help="the whole graph only, without its nodes")
+    whole: bool = option(False, "--whole", help="the whole graph only, without its layers")
     json: bool = option(False, "--json", help="print the estimate as JSON")
+    html: str = option("", "--html", metavar="FILE", help="write a page with a roofline plot")

@@ -9,27 +9,35 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.command import Command, print_json
+from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.estimate import EstimateOptions
 from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
-    from openqnn.analysis.estimate import Estimate, NodeCost
+    from openqnn.analysis.estimate import Estimate, LayerCost
     from openqnn.ir import Graph
 
 
 def run_estimate(arguments: Namespace) -> int:
-    from openqnn.analysis.estimate import CHIPS, estimate_graph, node_costs
+    from openqnn.analysis.chip_fits import fits_for
+    from openqnn.analysis.estimate import estimate_graph, layer_costs
     from openqnn.api.files import open_graph
 
     source = read_options(arguments, SourceOptions)
     options = read_options(arguments, EstimateOptions)
+    if options.html:
+        check_place(options.html)
     graph, note = _in_fixed_point(open_graph(source.model, **source.settings()), options.act_bw)
     found = estimate_graph(graph)
-    layers = [] if options.whole else node_costs(graph)
+    layers = [] if options.whole else layer_costs(graph, found)
+    if options.html:
+        _write_page(options.html, source.model, found, layers, note)
     if options.json:
-        chips = {fit.chip: round(fit.milliseconds(found.cycles), 4) for fit in CHIPS}
+        chips = {fit.chip: round(found.milliseconds(fit), 4) for fit in fits_for(found.width)}
+        errors = {fit.chip: fit.median for fit in fits_for(found.width)}
         record: dict[str, Any] = {"note": note, **dataclasses.asdict(found), "milliseconds": chips}
+        record |= {"median_error": errors, "utilisation": round(found.utilisation, 4)}
         record["layers"] = [dataclasses.asdict(cost) for cost in layers[: options.layers]]
         print_json(record)
         return 0
@@ -37,6 +45,13 @@ def run_estimate(arguments: Namespace) -> int:
         print(f"note: {note}", file=sys.stderr)
     _print(found, layers, options.layers)
     return 0
+
+
+def _write_page(path: str, model: str, found: Estimate, layers: Sequence[LayerCost], note: str) -> None:
+    from openqnn.analysis.estimate_page import estimate_page
+
+    with replacing(path) as file:
+        file.write(estimate_page(model, found, layers, note).encode("utf-8"))
 
 
 def _in_fixed_point(graph: Graph, width: int) -> tuple[Graph, str]:
@@ -50,40 +65,48 @@ def _in_fixed_point(graph: Graph, width: int) -> tuple[Graph, str]:
     return made, f"quantized with random data, {width}-bit activations, for the estimate alone"
 
 
-def _print(found: Estimate, layers: Sequence[NodeCost], most: int) -> None:
-    from openqnn.analysis.estimate import CHIPS, COSTED_SOC, NETWORKS
+def _print(found: Estimate, layers: Sequence[LayerCost], most: int) -> None:
+    from openqnn.analysis.chip_fits import fits_for
+    from openqnn.analysis.estimate import COSTED_SOC
     from openqnn.cli.report import console, table
 
     out = console()
     out.print(
-        f"{found.cycles:,} cycles on {COSTED_SOC} by libQnnHtp's cost model ({found.low:,} to {found.high:,})"
+        f"{found.cycles:,} cycles on {COSTED_SOC} by libQnnHtp's cost model"
+        f" ({found.low:,} to {found.high:,});"
+        f" {found.macs / 1e6:,.0f} million MACs, {found.utilisation:.0%} of the multipliers in use"
     )
     out.print(
         f"memory: {found.read:,} bytes read, {found.written:,} written,"
-        f" {found.spilled:,} spilled and {found.filled:,} filled in between"
+        f" {found.spilled:,} spilled and {found.filled:,} filled in between;"
+        f" {found.live:,} bytes of activations alive at once"
     )
     rows = table("chip", "milliseconds", "error on other networks")
-    for fit in CHIPS:
-        error = f"median {fit.median:.0%}, largest {fit.largest:.0%} ({NETWORKS} networks)"
-        rows.add_row(fit.chip, f"{fit.milliseconds(found.cycles):.2f}", error)
+    for fit in fits_for(found.width):
+        error = f"median {fit.median:.0%}, largest {fit.largest:.0%} ({fit.outlier}; {fit.networks} networks)"
+        rows.add_row(fit.chip, f"{found.milliseconds(fit):.2f}", error)
     out.print(rows)
     if found.rough:
         out.print(f"rough: {found.rough}")
     if layers:
-        _print_layers(layers, most)
+        _print_layers(layers[:most])
 
 
-def _print_layers(layers: Sequence[NodeCost], most: int) -> None:
+def _print_layers(layers: Sequence[LayerCost]) -> None:
     from rich.markup import escape
 
     from openqnn.cli.report import console, table
 
-    total = sum(cost.cycles for cost in layers)
-    rows = table("node alone", "op", "cycles", "share", "source")
-    for cost in layers[:most]:
-        share = f"{cost.cycles / total:.1%}"
-        rows.add_row(escape(cost.name), cost.op, f"{cost.cycles:,}", share, escape(cost.source))
+    rows = table("layer", "ops", "cycles", "share", "source")
+    for layer in layers:
+        ops = ", ".join(layer.ops)
+        rows.add_row(
+            escape(layer.name), ops, f"{layer.cycles:,.0f}", f"{layer.share:.1%}", escape(layer.source)
+        )
     console().print(rows)
+    for layer in layers:
+        for text in layer.advice:
+            print(f"{layer.name}: {text}")
 
 
 COMMAND = Command(
