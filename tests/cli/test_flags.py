@@ -50,6 +50,7 @@ OURS = {
     "qnn-net-run": {"--soc"},  # HTP compiles float graphs for a SoC, and the original has no flag for it
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
     "qnn-platform-validator": {"--output_dir"},
+    "qnn-accuracy-debugger": {"--args_config"},
     "qnn-netron": {"--work_dir", "--port", "--no_browser"},
     "qnn-throughput-net-run": {
         "--html",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from argparse import Namespace
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -52,7 +52,8 @@ class Command:
 class Tool:
     """A command line of its own, under a name that QNN users know.
 
-    `run` gets the parsed arguments and the line that results record.
+    `run` gets the parsed arguments and the line that results record. `modes` are flags that choose a part of
+    the tool, each with the groups that the part reads.
     """
 
     name: str
@@ -61,6 +62,14 @@ class Tool:
     groups: tuple[type[Any], ...]
     run: Callable[[Namespace, str], int]
     takes_shapes: bool = False
+    modes: Mapping[str, tuple[type[Any], ...]] = field(default_factory=dict[str, "tuple[type[Any], ...]"])
+
+    def in_mode(self, words: Sequence[str]) -> Tool:
+        """The tool as its help shows it: with the options of the mode that the words choose."""
+        chosen = next((mode for mode in self.modes if mode in words), None)
+        if chosen is None or not {"-h", "--help"} & set(words):
+            return self
+        return replace(self, usage=f"{chosen} [options]", groups=self.modes[chosen])
 
 
 class _Help(argparse.HelpFormatter):

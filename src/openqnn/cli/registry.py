@@ -5,6 +5,7 @@ A name is looked up without importing the others, since each command imports lit
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import cache
@@ -52,7 +53,8 @@ def command_named(name: str) -> Command:
 def run_tool(name: str, argv: Sequence[str] | None = None) -> int:
     """Exit codes as everywhere: 0 done, 1 the user's problem, 2 usage, 3 ours."""
     tool = tool_named(name)
-    arguments = tool_parser(tool).parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = tool_parser(tool.in_mode(words)).parse_args(words)
     return execute(lambda: _in_its_words(tool, arguments))
 
 

@@ -25,8 +25,16 @@ class OnnxRuntimeRunner:
     Intermediate tensors become outputs of a second session, which is kept until others are asked for.
     """
 
-    def __init__(self, model: str | os.PathLike[str] | onnx.ModelProto, *, threads: int = 0) -> None:
-        self._threads = threads
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | onnx.ModelProto,
+        *,
+        threads: int = 0,
+        optimize: bool = True,
+        custom_ops: str = "",
+    ) -> None:
+        """`custom_ops` is a library of operations that ONNX Runtime loads."""
+        self._threads, self._optimize, self._custom_ops = threads, optimize, custom_ops
         self._folder = "" if isinstance(model, onnx.ModelProto) else str(Path(model).absolute().parent)
         self._model = model if isinstance(model, onnx.ModelProto) else _read(Path(model))
         self._own = [output.name for output in self._model.graph.output]
@@ -70,9 +78,13 @@ class OnnxRuntimeRunner:
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = self._threads
+        if not self._optimize:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._folder:
             options.add_session_config_entry(_FOLDER, self._folder)
         try:
+            if self._custom_ops:
+                options.register_custom_ops_library(self._custom_ops)
             return ort.InferenceSession(
                 model.SerializeToString(), options, providers=["CPUExecutionProvider"]
             )

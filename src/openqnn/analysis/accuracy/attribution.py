@@ -59,7 +59,7 @@ def attribute_errors(
     everything = inf
     parts = list(_parts(noisy, kept))
     for part in parts:
-        bench = _Bench(real, part, kept)
+        bench = ErrorBench(real, part, kept)
         for layer in part:
             only[layer.name] = bench.with_errors([layer])
             if progress is not None:
@@ -72,7 +72,7 @@ def attribute_errors(
     return Attribution(only, without, everything)
 
 
-class _Bench:
+class ErrorBench:
     """The graph in floating point with an input for the error of each layer of a part."""
 
     def __init__(self, real: Graph, part: Sequence[Layer], kept: Kept) -> None:
@@ -88,12 +88,17 @@ class _Bench:
         self.executable.close()
 
     def with_errors(self, layers: Sequence[Layer]) -> float:
+        """The SQNR of the worst output, in dB."""
+        return _worst(self.graph, self.clean, self.outputs_with(layers))
+
+    def outputs_with(self, layers: Sequence[Layer]) -> list[dict[str, Array]]:
+        """The outputs of each sample, where these layers have their errors, by the names of outputs."""
         names = [name for layer in layers for name in layer.outputs]
         feeds = [
             {**given, **self.zeros, **{DELTA + n: errors[n] for n in names if DELTA + n in self.zeros}}
             for given, errors in zip(self.given, self.kept.errors, strict=True)
         ]
-        return _worst(self.graph, self.clean, list(self.executable.run_many(feeds)))
+        return list(self.executable.run_many(feeds))
 
 
 def _parts(layers: Sequence[Layer], kept: Kept) -> Iterator[list[Layer]]:

@@ -1,0 +1,1 @@
+"""The parts of qnn-accuracy-debugger: a module for each mode, and what they share."""
