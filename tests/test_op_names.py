@@ -38,6 +38,7 @@ PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 # Where the spelling of an op is what a module is about.
 ABOUT_NAMES = {
     "guide/backend_selector.py": "the names of layers in a tutorial, not QNN's",
+    "analysis/accuracy/verifiers.py": "a verifier is called TopK",
     "qnn/dlc_renames.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",
     "analysis/architecture_rules.py": "rules about ops, on the records below the graph",

@@ -51,16 +51,21 @@ def diff_encodings(
     mine = {qnn_name(e.name): e for e in ours if e.kind in kinds and not e.is_float}
     other = {qnn_name(e.name): e for e in theirs if not e.is_float and (e.kind in (*kinds, Kind.UNKNOWN))}
     if node:
-        key = qnn_name(node)
-        if key not in mine and key not in other:
-            raise InputError(f"neither has an encoding of '{node}'")
-        mine, other = ({k: v for k, v in d.items() if k == key} for d in (mine, other))
+        mine, other = _only(node, mine, other)
     shared = [_difference(mine[key], other[key], decimals) for key in mine if key in other]
     return EncodingsDifference(
         tuple(shared),
         tuple(e.name for key, e in mine.items() if key not in other),
         tuple(e.name for key, e in other.items() if key not in mine),
     )
+
+
+def _only(node: str, *sides: dict[str, TensorEncoding]) -> list[dict[str, TensorEncoding]]:
+    key = qnn_name(node)
+    found = [{k: v for k, v in side.items() if k == key} for side in sides]
+    if not any(found):
+        raise InputError(f"neither has an encoding of '{node}'")
+    return found
 
 
 def _difference(mine: TensorEncoding, other: TensorEncoding, decimals: int) -> Difference:

@@ -181,12 +181,9 @@ def _row(
     work: Layerwise, layer: Any, name: str, result: LayerResult | None, verifiers: Sequence[ChosenVerifier],
     cumulative: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    real = work.reference[name].astype(np.float64)
-    good = real[np.isfinite(real)]
-    numbers = (good.min(), good.max(), np.median(good)) if good.size else (0.0, 0.0, 0.0)
     row: dict[str, Any] = {
         "O/P Name": name, "Status": "skip" if result is None else result.status, "Layer Type": layer.op,
-        "Shape": list(work.reference[name].shape), ACTIVATIONS: [f"{n:.4g}" for n in numbers],
+        "Shape": list(work.reference[name].shape), ACTIVATIONS: _activations(work.reference[name]),
     }  # fmt: skip
     same = True
     for chosen in verifiers:
@@ -202,6 +199,12 @@ def _row(
     if cumulative and not same and not row["Status"]:
         row["Status"] = "part"
     return row
+
+
+def _activations(real: Array) -> list[str]:
+    good = real[np.isfinite(real)].astype(np.float64)
+    numbers = (good.min(), good.max(), np.median(good)) if good.size else (0.0, 0.0, 0.0)
+    return [f"{n:.4g}" for n in numbers]
 
 
 def _judged(work: Layerwise, found: Mapping[str, Array], verifiers: Sequence[ChosenVerifier]) -> str:

@@ -43,7 +43,8 @@ def run_verification_mode(
         inference_results=found,
     )  # fmt: skip
     plan = plan_of(said.default_verifier, said.verifier_config)
-    mapping, struct = mapping or said.tensor_mapping, struct or said.graph_struct or said.qnn_model_json_path
+    mapping = mapping or said.tensor_mapping
+    struct = struct or said.graph_struct or said.qnn_model_json_path
     first, second = TensorFolder(golden), TensorFolder(found)
     folder = RunFolder(request.folders.working_dir, MODE, name)
     folder.write_options(request.options)
@@ -55,12 +56,16 @@ def run_verification_mode(
         write_verification(folder.path, rows, list(dict.fromkeys(names)), extremes=inspect)
         if inspect:
             _inspect(rows, first, second, plan.default, folder.path / "tensor_inspection")
-        for row in rows:
-            for note in row.notes:
-                print(f"note: {row.name}: {note}")
-        left = sum(1 for n in second if n not in {r.name for r in rows})
-        print(f"{folder.path / 'summary.csv'}: {len(rows)} tensors; {left} have no golden one")
+        _tell(rows, second, folder.path)
     return folder.path
+
+
+def _tell(rows: Sequence[Row], found: TensorFolder, folder: Path) -> None:
+    for row in rows:
+        for note in row.notes:
+            print(f"note: {row.name}: {note}")
+    left = len(found) - len(rows)
+    print(f"{folder / 'summary.csv'}: {len(rows)} tensors; {left} have no golden one")
 
 
 def _inspect(
