@@ -38,7 +38,7 @@ bench: $(STAMP) models ## Measure speed and memory side by side with the peers
 	$(BIN)/python -m benchmarks $(ARGS)
 
 models: $(STAMP) ## Fetch the models that tests use into a cache outside the repository
-	@$(BIN)/python -m tests.models.fetch --quiet
+	@$(BIN)/openqnn models fetch --quiet
 
 providers: $(STAMP) ## Install the two versions of ONNX Runtime's QNN provider that tests use, in .venv-ep*
 	@$(BIN)/python -m tests.providers

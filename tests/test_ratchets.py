@@ -12,13 +12,15 @@ from tests import map_page
 PACKAGE = map_page.PACKAGE
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-UNNAMED_MODULES = 74
+UNNAMED_MODULES = 65
 DENSE_FUNCTIONS = 72
 LOOSE_MODULES = 3
 DANGLING_DOCSTRINGS = 56
 
 # Families: their modules are named by a kind of op or option, not by what they export.
-FAMILIES = ("ops", "options", "frontends", "kernels", "rules", "patterns", "commands", "tools", "cases")
+FAMILIES = (
+    "ops", "options", "htp", "frontends", "kernels", "rules", "patterns", "commands", "tools", "cases",
+)  # fmt: skip
 DECISIONS = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.comprehension)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.fetch import main as fetch
+from tests.cli.tool import openqnn
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE_LINES, FUNCTION_LINES, RECIPE_LINES = 500, 60, 10
@@ -43,7 +43,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
 
 
 def test_readme_example_runs(tmp_path: Path) -> None:
-    assert fetch(["mnist_conv", "mnist_digit", "--to", str(tmp_path), "--quiet"]) == 0
+    assert openqnn("models", "fetch", "mnist_conv", "mnist_digit", "--to", tmp_path).code == 0
     (tmp_path / "example.py").write_text("\n".join(blocks("README.md", "python")), encoding="utf-8")
     done = run(sys.executable, "-W", "error", "example.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -98,6 +98,12 @@ class LibraryError(OpenQnnError):
     id = "OQ160"
 
 
+class FetchError(OpenQnnError):
+    """An example model could not be fetched, or is not the file that it should be."""
+
+    id = "OQ180"
+
+
 class VerifyError(OpenQnnError):
     """A graph breaks an invariant; names the pass that left it so."""
 

@@ -1,0 +1,1 @@
+"""Example models and data that ship inside packages of PyPI and npm, and how to fetch them."""
