@@ -24,6 +24,9 @@ test: $(STAMP) models providers ## Run the tests (ARGS="tests/ops -x" to choose,
 slow: $(STAMP) models providers ## Run the long sweeps that `make test` leaves out
 	$(BIN)/python -m pytest -n $(WORKERS) --maxschedchunk=1 -m slow -v --durations=15 $(ARGS)
 
+mutated: $(STAMP) ## Give 10,000 mutated files of every kind to the tools that read them
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow -v tests/fuzz/test_every_kind.py $(ARGS)
+
 check: $(STAMP) ## Lint, formatting, types and import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -333,7 +333,10 @@ def test_libraries_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     generator, cpp = "qnn-model-lib-generator", tmp_path / "m.cpp"
     assert_refused(tool(generator, "-c", cpp), "no such file")
     cpp.write_text("int x;")
-    assert_refused(tool(generator, "-c", cpp), "the Android NDK is needed", "-t x86_64-linux-clang")
+    only = tool(generator, "-c", cpp, "-t", "aarch64-android", "-o", tmp_path)
+    assert_refused(only, "the Android NDK is needed", "-t x86_64-linux-clang")
+    both = tool(generator, "-c", cpp, "-o", tmp_path)
+    assert both.code == 0 and "not built: aarch64-android" in both.err
     assert_refused(tool(generator, "-c", cpp, "-t", "x86_64-linux-clang amiga"), "unknown target", code=2)
     assert_refused(tool(generator, "-c", cpp, "-b", tmp_path / "m.bin"), "m.bin: no such file")
     assert_refused(tool(generator), "required: -c", code=2)

@@ -87,8 +87,15 @@ def test_an_unknown_name_gets_the_known_ones() -> None:
 
 
 def test_a_missing_path() -> None:
-    with pytest.raises(LibraryError, match=r"there is no file /nowhere/libQnnHtp\.so"):
-        find_library("/nowhere/libQnnHtp.so")
+    with pytest.raises(LibraryError, match=r"there is no file /nowhere/libNothing\.so"):
+        find_library("/nowhere/libNothing.so")
+
+
+@needs_htp
+@pytest.mark.parametrize("path", ["/nowhere/libQnnHtp.so", "C:\\qairt\\lib\\QnnHtp.dll"])
+def test_a_path_of_an_sdk_that_is_not_here(path: str) -> None:
+    with pytest.warns(OpenQnnWarning, match="libQnnHtp.so is used"):
+        assert find_library(path) == find_library("htp")
 
 
 def test_a_file_that_is_no_library(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]  # stage, done, total
 Source: TypeAlias = "str | os.PathLike[str] | Any"  # a path, or an object of a framework
 LARGEST_TENSOR = 1 << 38  # bytes
+LARGEST_DIMENSION = (1 << 32) - 1
 DEAD_CODE = "remove_dead_code"  # the pass without which nodes stay that no output depends on
 
 
@@ -119,6 +120,9 @@ def _check_sizes(graph: Graph) -> None:
                     f"{node.where}: its result '{value.name}' {list(value.shape)} has a dimension of size 0;"
                     " QNN has no empty tensors"
                 )
+            if max(value.shape, default=0) > LARGEST_DIMENSION:
+                shape = f"its result '{value.name}' {list(value.shape)}"
+                raise ShapeError(f"{node.where}: {shape} has a dimension beyond 32 bits, which QNN has not")
             if value.nbytes > LARGEST_TENSOR:
                 size = f"{value.nbytes / (1 << 30):,.0f} GiB"
                 raise ShapeError(f"{node.where}: its result '{value.name}' {list(value.shape)} takes {size}")

@@ -127,7 +127,7 @@ def tool_parser(tool: Tool) -> argparse.ArgumentParser:
 
 def recorded(tool: Tool, arguments: Namespace) -> str:
     """The command line as results keep it: every argument in alphabetical order, defaults too."""
-    names = sorted(name for group in tool.groups for name, _ in options_of(group))
+    names = sorted(name for group in tool.groups for name, o in options_of(group) if not o.note)
     repeating = {name for group in tool.groups for name, o in options_of(group) if o.repeats}
     values = {name: getattr(arguments, name) for name in names}
     shown = {n: [] if v is None and n in repeating else v for n, v in values.items()}

@@ -152,7 +152,10 @@ def head_of(source: Source, size: int) -> bytes:
     if not isinstance(source, str | os.PathLike):
         return b""
     try:
-        with Path(cast("str | os.PathLike[str]", source)).open("rb") as file:
+        path = Path(cast("str | os.PathLike[str]", source))
+        if not path.is_file():  # a pipe would be waited on for ever
+            return b""
+        with path.open("rb") as file:
             return file.read(size)
     except (OSError, ValueError):
         return b""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -176,13 +178,39 @@ def _say_outputs(graph: Graph, given: InputList) -> None:
         )
 
 
+MOST_UNFOLDED = 200  # times as large as the file
+_UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, MemoryError, OverflowError,
+    NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What numpy and zipfile raise on a damaged file."""
+
+
 def _load(path: Path) -> Any:
     """The arrays of a numpy file; a single one is mapped, so that only what is used of it is read."""
     try:
         return np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as e:
+    except _UNREADABLE as e:
         why = e.strerror if isinstance(e, OSError) and e.strerror else "it holds no plain numpy arrays"
         raise InputError(f"{path} cannot be read: {why}") from e
+
+
+def _members(path: Path, loaded: Any) -> dict[str, Any]:
+    """The arrays of an .npz file; InputError where it is damaged, or unfolds to far more than it is."""
+    if not hasattr(loaded, "zip"):
+        raise InputError(f"{path} holds one array and no names", hint="np.savez saves arrays by name")
+    with loaded:
+        size = sum(info.file_size for info in loaded.zip.infolist())
+        if size > MOST_UNFOLDED * max(path.stat().st_size, 1 << 20):
+            raise InputError(f"{path} says that it unfolds to {size >> 20:,} MB: it is damaged, or no data")
+        try:
+            found = {name: loaded[name] for name in loaded.files}
+        except _UNREADABLE as e:
+            raise InputError(f"{path} is damaged: {e}", hint="write it again with np.savez") from e
+    wrong = next((name for name, array in found.items() if not isinstance(array, np.ndarray)), None)
+    if wrong is not None:
+        raise InputError(f"{path}: '{wrong}' is no array")
+    return found
 
 
 def _batches(graph: Graph, path: Path) -> int:
@@ -202,8 +230,7 @@ def _batches(graph: Graph, path: Path) -> int:
 def _of_numpy(graph: Graph, path: Path, part: int) -> Mapping[str, Any]:
     loaded = _load(path)
     if path.suffix != ".npy":
-        with loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
+        arrays = _members(path, loaded)
         return {n: _fitting(path, n, a, graph.ports[n]) if n in graph.ports else a for n, a in arrays.items()}
     name = graph.inputs[0].name
     whole = _fitting(path, name, loaded, graph.ports[name])

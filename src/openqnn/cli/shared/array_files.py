@@ -39,9 +39,12 @@ def _read(graph: Graph, name: str, path: Path) -> Array:
     dtype = outside_dtype(port)
     try:
         if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
+            found = np.load(path, allow_pickle=False)
+            if not isinstance(found, np.ndarray):
+                raise ValueError("it is no array of its own, but an archive")
+            return found
         data = np.fromfile(path, dtype.numpy)
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, EOFError, TypeError, SyntaxError, MemoryError, OverflowError) as e:
         raise InputError(f"input '{name}': {path} cannot be read: {e}") from e
     wanted = int(np.prod(port.shape, dtype=np.int64))
     if data.size != wanted or path.stat().st_size % dtype.numpy.itemsize:

@@ -5,6 +5,7 @@ Common ops have a numpy row, for speed; every other one is computed by ONNX's ow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -39,10 +40,20 @@ def _gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
     return np.take(x, indices, axis=axis)
 
 
+class TooLargeError(ValueError):
+    """A few bytes ask for more memory than is worth spending on the spot."""
+
+
+def _tile(x: Array, repeats: Array) -> Array:
+    if x.size * math.prod(max(int(n), 0) for n in repeats.reshape(-1)) > SMALL * 256:
+        raise TooLargeError
+    return np.tile(x, repeats.tolist())
+
+
 def _range(start: Array, limit: Array, delta: Array) -> Array:
     count = max(0, int(np.ceil((limit.item() - start.item()) / delta.item())))
     if count > SMALL * 256:
-        raise ValueError("too long to be computed on the spot")
+        raise TooLargeError
     return start.reshape(()) + delta.reshape(()) * np.arange(count).astype(start.dtype)
 
 
@@ -70,7 +81,7 @@ _ROWS: dict[str, Callable[..., Any]] = {
     "Range": lambda start, limit, delta: _range(start, limit, delta),
     "Sqrt": np.sqrt,
     "Sub": np.subtract,
-    "Tile": lambda x, repeats: np.tile(x, repeats.tolist()),
+    "Tile": _tile,
     "Where": np.where,
 }
 # Their translators take constants as views of the data.
@@ -78,6 +89,10 @@ _VIEWS = {
     "ConstantOfShape", "Expand", "Flatten", "Identity", "Reshape", "Shape", "Size", "Slice", "Split",
     "Squeeze", "Transpose", "Unsqueeze",
 }  # fmt: skip
+
+
+# A few numbers describe results of any size; who refused to make them here had a reason.
+_DESCRIBED = {"ConstantOfShape", "Expand", "Range", "Tile"}
 
 
 def _arrays(inputs: Sequence[Any]) -> list[Array | None] | None:
@@ -106,6 +121,8 @@ def small(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array
             with np.errstate(all="ignore"):
                 result = row(*arrays, **{a.name: helper.get_attribute_value(a) for a in node.attribute})
             return [np.asarray(result)]
+    except TooLargeError:
+        return None
     except Exception:  # odd attributes or shapes: the reference implementation decides
         return anything(node, inputs, opset)
     return anything(node, inputs, opset)
@@ -114,7 +131,7 @@ def small(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array
 def anything(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
     """The same by ONNX's reference implementation; None when that does not know or refuses the node."""
     arrays = _arrays(inputs)
-    if not arrays or node.op_type in _NEVER or node.domain not in ("", "ai.onnx"):
+    if not arrays or node.op_type in _NEVER | _DESCRIBED or node.domain not in ("", "ai.onnx"):
         return None
     from onnx.reference import ReferenceEvaluator  # slow to import and rarely needed
 

@@ -73,7 +73,7 @@ def _dense(t: Translation, sparse: Any) -> Array:
     return dense
 
 
-MAX_ELEMENTS = 1 << 31  # of a constant that the model only describes
+MAX_ELEMENTS = 1 << 26  # of a constant that the model only describes
 
 
 @translates("ConstantOfShape")
@@ -97,12 +97,20 @@ def size_of(t: Translation, x: Value) -> Value:
     return t.constant(np.asarray(x.size, np.int64))
 
 
+_AT_RUN_TIME = "the length of the result is computed at run time; QNN needs it when the graph is built"
+
+
 @translates("Range")
 def range_of(t: Translation, start: Value, limit: Value, delta: Value) -> Value:
     """Known ends are folded before; others need a length that the model states."""
     stated = t.output_shape()
     if stated is None or len(stated) != 1:
-        t.refuse("the length of the result is computed at run time; QNN needs it when the graph is built")
+        ends = [v.data.item() for v in (start, limit, delta) if v.data is not None and v.data.size == 1]
+        known = len(ends) == 3
+        reason = f"the range from {ends[0]} to {ends[1]} by {ends[2]} is too long" if known else _AT_RUN_TIME
+        t.refuse(reason)
+    if stated[0] > MAX_ELEMENTS:
+        t.refuse(f"a range of {stated[0]} numbers is too long")
     steps = t.constant(np.arange(stated[0]).astype(delta.dtype.numpy))
     return t.add(start, t.mul(steps, delta))
 
