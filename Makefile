@@ -49,9 +49,10 @@ providers: $(STAMP) ## Install the two versions of ONNX Runtime's QNN provider t
 aimet: $(AIMET) models ## Run the tests with aimet-onnx, which gets an environment of its own, .venv-aimet
 	OPENQNN_TEST_AIMET=$(CURDIR)/.venv-aimet/bin/python $(BIN)/python -m pytest tests/quant/test_aimet.py $(ARGS)
 
-frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and the sweeps, in .venv-frameworks
+frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and PyTorch, and the sweeps, in .venv-frameworks
 	OPENQNN_TENSORFLOW_PYTHON=$(CURDIR)/.venv-frameworks/bin/python \
 	  $(BIN)/python -m pytest -m "frameworks or slow" tests/frontends/tensorflow tests/frontends/tflite $(ARGS)
+	.venv-frameworks/bin/python -m pytest -m "slow or not slow" tests/frontends/torch $(ARGS)
 
 clean: ## Remove the virtual environments and everything built (the model cache stays)
 	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -76,6 +77,7 @@ $(AIMET): $(STAMP)
 
 $(FRAMEWORKS): pyproject.toml
 	@$(PYTHON) -m venv .venv-frameworks
-	@echo "installing TensorFlow into .venv-frameworks ..."
+	@echo "installing TensorFlow and PyTorch into .venv-frameworks ..."
 	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check 'tensorflow-cpu==2.21.*'
+	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check -e '.[dev,qnn,torch]' expecttest
 	@touch $@

@@ -15,6 +15,7 @@ MODEL = {
     "qnn-onnx-converter": ["-i", "m.onnx"],
     "qairt-converter": ["-i", "m.onnx"],
     "qnn-tflite-converter": ["-i", "m.tflite"],
+    "qnn-pytorch-converter": ["-i", "m.pt2"],
     "qnn-tensorflow-converter": ["-i", "m.pb"],
     "qairt-quantizer": ["--input_dlc", "m.dlc"],
 }
@@ -32,6 +33,12 @@ OF_ONNX = {
 }  # fmt: skip
 OURS = {
     "qnn-tensorflow-converter": {"--tf_validate_models", *OF_ONNX, *NEWER},
+    "qnn-pytorch-converter": {
+        "--dump_custom_io_config_template",
+        "--keep_int64_inputs",
+        "--custom_ops",
+        *NEWER,
+    },
     "qnn-tflite-converter": {"--tflite_signature_name", *OF_ONNX, *NEWER},
     # the short name of encodings, and what the newer quantizer has and the older converters have not
     "qnn-onnx-converter": {"-e", "--custom_ops", *NEWER},

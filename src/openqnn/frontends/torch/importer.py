@@ -47,9 +47,10 @@ class Importer(BaseImporter[ProgramNode]):
         state = {i.state for i in program.inputs if i.state and not i.mutable}
         arrays = {n: computable(a) for n, a in program.arrays.items() if n in state}
         self._outside = [i for i in program.inputs if not i.is_number and (not i.state or i.mutable)]
-        self._infos = {i.state or i.name: program.tensors.get(i.name) for i in self._outside}
+        self._infos = {i.outside: program.tensors.get(i.name) for i in self._outside}
         inputs = [source_input(name, info) for name, info in self._infos.items()]
-        names = {*program.tensors, *arrays, *self._infos} - {i.name for i in program.inputs if i.state}
+        inner = {i.name for i in program.inputs if i.outside != i.name}
+        names = {*program.tensors, *arrays, *self._infos} - (inner - self._infos.keys())
         super().__init__(program.name, dimensions, arrays, inputs, names)
         self.program = program
         self.t: TorchTranslation = TorchTranslation(self.graph)
@@ -72,9 +73,8 @@ class Importer(BaseImporter[ProgramNode]):
             if source.is_number:
                 self.env[source.name] = source.number
         self.add_all_inputs(self._input)
-        for source in self._outside:
-            if source.state:
-                self.env[source.name] = self.env[source.state]
+        values = {source.name: self.env[source.outside] for source in self._outside}
+        self.env |= values
         for source in self.program.inputs:
             if source.state and not source.mutable:
                 self._bind_state(source)

@@ -58,6 +58,12 @@ class ProgramInput:
     number: Any = None
     is_number: bool = False
     mutable: bool = False  # a buffer that the program writes to
+    label: str = ""  # what the user calls it
+
+    @property
+    def outside(self) -> str:
+        """Its name as an input of the graph."""
+        return self.state or self.label or self.name
 
 
 @dataclass(frozen=True, slots=True)

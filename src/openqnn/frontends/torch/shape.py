@@ -100,7 +100,7 @@ def permute(t: TorchTranslation, x: Value, dims: list[int]) -> Value:
     return t.transpose(x, order)
 
 
-@translates("transpose.int", "swapaxes", "swapdims", "transpose_copy")
+@translates("transpose", "swapaxes", "swapdims", "transpose_copy")
 def transpose(t: TorchTranslation, x: Value, dim0: int, dim1: int) -> Value:
     a, b = t.axis(dim0, x.rank), t.axis(dim1, x.rank)
     order = list(range(x.rank))

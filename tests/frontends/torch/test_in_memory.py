@@ -1,0 +1,66 @@
+"""Modules and exported programs in memory, quantized programs, and what torch decomposes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openqnn
+from openqnn.errors import UsageError
+
+torch = pytest.importorskip("torch", reason="modules in memory need torch")
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3)
+        self.norm = torch.nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        return torch.special.entr(torch.sigmoid(self.norm(self.conv(x)))).sum((2, 3))
+
+
+@pytest.mark.parametrize("form", ["module", "program"])
+def test_a_module_and_its_export_give_the_same(form: str) -> None:
+    """entr has no line of its own: torch says it in simpler ops."""
+    net, x = Net(), torch.randn(1, 3, 8, 8)
+    example = (x,)
+    if form == "module":
+        graph = openqnn.convert(net, example)
+        assert net.training, "the module's own mode is put back"
+    else:
+        graph = openqnn.convert(torch.export.export(net.eval(), example))
+    got = next(iter(openqnn.Session(graph).run({"x": x.numpy()}).values()))
+    np.testing.assert_allclose(got, net.eval()(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_module_without_example_inputs() -> None:
+    with pytest.raises(UsageError, match="example inputs"):
+        openqnn.convert(Net())
+
+
+def test_encodings_of_a_quantized_program() -> None:
+    from torch.ao.quantization.fx._decomposed import quantized_decomposed_lib  # noqa: F401
+
+    ops = torch.ops.quantized_decomposed
+
+    class Quantized(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.randint(-127, 128, (5, 4), dtype=torch.int8))
+            self.register_buffer("scales", torch.rand(5) / 100 + 0.001)
+            self.register_buffer("zeros", torch.zeros(5, dtype=torch.int64))
+
+        def forward(self, x):
+            w = ops.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, -127, 127, torch.int8)
+            q = ops.quantize_per_tensor(x, 0.02, 3, -128, 127, torch.int8)
+            return torch.nn.functional.linear(ops.dequantize_per_tensor(q, 0.02, 3, -128, 127, torch.int8), w)
+
+    net, x = Quantized(), torch.randn(1, 4)
+    program = torch.export.export(net, (x,))
+    given = openqnn.convert(program).given
+    assert given["x"].encoding.offset == (-131,) and given["weight"].encoding.axis == 0
+    kept = openqnn.convert(program, keep_quant_nodes=True)
+    got = next(iter(openqnn.Session(kept).run({"x": x.numpy()}).values()))
+    np.testing.assert_allclose(got, net(x).numpy(), atol=1e-6)
