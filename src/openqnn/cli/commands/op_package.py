@@ -1,0 +1,68 @@
+"""openqnn op-package check: whether an op package library works, and what is wrong where it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+
+from openqnn.cli.command import Command, print_json
+from openqnn.options.field import option, read_options
+from openqnn.options.packages import op_package_config
+from openqnn.options.source import custom_ops, named_shape, positive
+
+
+@dataclass(frozen=True)
+class OpPackageCheck:
+    """The library."""
+
+    action: str = option("", "action", metavar="check", choices=("check",), help="what to do: check")
+    library: str = option(
+        "",
+        "library",
+        metavar="LIBRARY[:PROVIDER]",
+        help="the .so of an op package, and its provider",
+    )
+    custom_ops: tuple[str, ...] = custom_ops()
+    custom_op_config_paths: tuple[str, ...] = op_package_config()
+    backend: str = option(
+        "cpu", "--backend", metavar="NAME", help="the library that it is registered with (default: cpu)"
+    )
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
+        help="shape of an input of an operation, for the run on random data",
+    )  # fmt: skip
+    timeout: int = option(
+        30, "--timeout", metavar="SECONDS", parse=positive, help="time for each step (default: 30)"
+    )
+    json: bool = option(False, "--json", help="print the report as JSON")
+
+
+def run_op_package(arguments: Namespace) -> int:
+    from openqnn.analysis.op_package_check import check_op_package
+
+    options = read_options(arguments, OpPackageCheck)
+    path, _, provider = options.library.partition(":")
+    report = check_op_package(
+        path, provider.partition(":")[0], backend=options.backend, shapes=dict(options.input_shapes),
+        timeout=options.timeout,
+    )  # fmt: skip
+    if options.json:
+        print_json({"ok": report.ok, **dataclasses.asdict(report)})
+        return 0 if report.ok else 1
+    marks = {True: "ok", False: "FAILED", None: "?"}
+    for found in report.findings:
+        print(f"{marks[found.ok]:7} {found.what}: {found.message}")
+        if found.hint:
+            print(f"          hint: {found.hint}")
+    print(f"{Path(path).name}: " + ("works" if report.ok else "does not work"))
+    return 0 if report.ok else 1
+
+
+COMMAND = Command(
+    "op-package",
+    "Tell whether an op package library works, and what is wrong where it does not.",
+    (OpPackageCheck,),
+    run_op_package,
+)
