@@ -81,14 +81,21 @@ def environment(run: ThroughputRun, version: str) -> dict[str, Any]:
     return {
         "openqnn": version,
         "backends": run.backends,
+        **host_environment(),
+        "threads": len(run.threads),
+        "remarks": [HOST_TIMES] if simulated else [],
+    }
+
+
+def host_environment() -> dict[str, Any]:
+    """The machine that measures: what it is, and how busy."""
+    return {
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "load_average": [round(each, 2) for each in os.getloadavg()],
         "governor": _governor(),
         "python": platform.python_version(),
-        "threads": len(run.threads),
-        "remarks": [HOST_TIMES] if simulated else [],
     }
 
 

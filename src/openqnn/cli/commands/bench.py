@@ -1,0 +1,153 @@
+"""openqnn bench: how long a model takes on this machine, on several runtimes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openqnn.cli.command import Command
+from openqnn.errors import UsageError
+from openqnn.formats.atomic import check_place, replacing
+from openqnn.options.field import option, read_options
+from openqnn.options.source import positive
+
+if TYPE_CHECKING:
+    from openqnn.analysis.model_bench import BenchTime
+
+KNOWN = {
+    "openqnn": "openqnn", "ort": "ort", "libqnncpu": "libQnnCpu.so", "cpu": "libQnnCpu.so",
+    "libqnnhtp": "libQnnHtp.so", "htp": "libQnnHtp.so",
+}  # fmt: skip
+
+
+def _contenders(text: str) -> tuple[str, ...]:
+    import argparse
+
+    found: list[str] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        name = KNOWN.get(word.lower().removesuffix(".so"))
+        if name is None:
+            raise argparse.ArgumentTypeError(f"{word!r}: known are openqnn, ort, libQnnCpu and libQnnHtp")
+        found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Models, and what they are run on."""
+
+    models: tuple[str, ...] = option((), "models", nargs="*", metavar="MODEL", help="models of any kind")
+    against: tuple[str, ...] = option(
+        ("ort",), "--against", metavar="NAMES", parse=_contenders,
+        help="beside the built-in backend: ort, libQnnCpu, libQnnHtp, separated by commas (default: ort)",
+    )  # fmt: skip
+    runs: int = option(50, "--runs", metavar="N", parse=positive, help="inferences of each (default: 50)")
+    config: str = option(
+        "", "--config", metavar="JSON", help="a configuration of QNN's benchmark script, in place of models"
+    )
+    output: str = option("", "--output", metavar="JSON", help="write the figures to a file as well")
+
+
+def run_bench(arguments: Namespace) -> int:
+    options = read_options(arguments, BenchOptions)
+    if bool(options.config) == bool(options.models):
+        raise UsageError("give models, or a configuration with --config")
+    if options.output:
+        check_place(options.output)
+    if options.config:
+        return run_bench_config(options.config)
+    found = {model: _measured(model, options) for model in options.models}
+    for model, times in found.items():
+        _print(model, times)
+    if options.output:
+        record = {m: [dataclasses.asdict(each) for each in times] for m, times in found.items()}
+        _write(options.output, {"environment": _environment(), "models": record})
+    return 0
+
+
+def run_bench_config(path: str) -> int:
+    """A run by the JSON of QNN's benchmark script; results go where it says."""
+    from openqnn.analysis.model_bench import milliseconds_of, run_vendor, summed_up
+    from openqnn.cli.shared.vendor_setup import source
+    from openqnn.formats.bench_config import LIBRARIES, read_bench_config
+    from openqnn.formats.input_list import read_input_list
+    from openqnn.qnn.model_library import PREFIX
+
+    config = read_bench_config(path)
+    for remark in config.remarks:
+        print(f"note: {remark}", file=sys.stderr)
+    lists = (read_input_list(config.input_list),) if config.input_list else ()
+    times: list[BenchTime] = []
+    memory: dict[str, int] = {}
+    for backend in config.backends:
+        found = source((str(config.model),), (), PREFIX)
+        run = run_vendor(LIBRARIES[backend], found, config.runs, lists)
+        times.append(summed_up(backend, milliseconds_of(run), "" if backend == "CPU" else _SIMULATOR))
+        memory[backend] = run.after.memory
+    record = {
+        "Name": config.name,
+        "Model": str(config.model),
+        "Runs": config.runs,
+        "Measurements": list(config.measurements),
+        "environment": _environment(),
+        "Results": [dataclasses.asdict(each) for each in times],
+    }
+    if "mem" in config.measurements:
+        record["memory_bytes"] = memory
+    target = config.results / f"{config.name}.json"
+    _write(str(target), record)
+    _print(config.name, times)
+    print(target)
+    return 0
+
+
+_SIMULATOR = "the simulator: time of this machine, not of a chip"
+
+
+def _measured(model: str, options: BenchOptions) -> list[BenchTime]:
+    from openqnn.analysis.model_bench import BUILT_IN, bench_model
+    from openqnn.api.files import open_graph
+
+    names = tuple(dict.fromkeys((BUILT_IN, *options.against)))
+    return bench_model(model, open_graph(model), names, options.runs)
+
+
+def _print(model: str, times: Sequence[BenchTime]) -> None:
+    from rich.markup import escape
+
+    from openqnn.cli.report import console, table
+
+    rows = table(escape(model), "runs", "median ms", "p90 ms", "least ms", "by rounds", "times the first")
+    for each in times:
+        rounds = f"{min(each.rounds):.3f} to {max(each.rounds):.3f}"
+        ratio = f"{each.median / times[0].median:.2f}"
+        numbers = (f"{each.median:.3f}", f"{each.p90:.3f}", f"{each.least:.3f}")
+        rows.add_row(each.contender, str(each.runs), *numbers, rounds, ratio)
+    console().print(rows)
+    for each in times:
+        if each.remark:
+            print(f"note: {each.contender}: {each.remark}")
+
+
+def _environment() -> dict[str, Any]:
+    from openqnn.analysis.throughput_report import host_environment
+
+    return host_environment()
+
+
+def _write(path: str, record: Mapping[str, Any]) -> None:
+    with replacing(path) as file:
+        file.write((json.dumps(record, indent=2) + "\n").encode("utf-8"))
+
+
+COMMAND = Command(
+    "bench",
+    "Measure how long a model takes on this machine, beside ONNX Runtime and Qualcomm's libraries.",
+    (BenchOptions,),
+    run_bench,
+)
