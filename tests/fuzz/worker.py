@@ -19,7 +19,9 @@ import openqnn
 from openqnn.errors import OpenQnnError
 from openqnn.runtime.boundary import random_inputs
 from tests.fuzz.mutate import mutated
+from tests.fuzz.mutate_tflite import mutated_tflite
 
+FIRST_TFLITE = 3_000_000  # seeds from here on damage TFLite models
 MEMORY = 6 << 30  # bytes of address space; the libraries alone take a good part of it
 RUN_BELOW = 1 << 27  # bytes of results; larger graphs are only converted
 
@@ -28,8 +30,8 @@ def outcome(seed: int, folder: Path) -> dict[str, str]:
     """`good` or `refused`; anything else is `wrong`, with the traceback."""
     what = "making the damage"
     try:
-        what, content = mutated(seed)
-        path = folder / "model.onnx"
+        what, content = mutated_tflite(seed) if seed >= FIRST_TFLITE else mutated(seed)
+        path = folder / ("model.tflite" if seed >= FIRST_TFLITE else "model.onnx")
         path.write_bytes(content)
         graph = openqnn.convert(path)
         if seed % 2 == 0 and sum(v.nbytes for v in graph.values()) < RUN_BELOW:

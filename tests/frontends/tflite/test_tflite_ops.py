@@ -27,9 +27,10 @@ STEPS = {
     "int16x8 GELU": 48, "int16x8 SOFTMAX": 16, "int16x8 RESIZE_BILINEAR": 512,
 }  # fmt: skip
 LITERT_IS_WRONG = {"int16x8 PRELU"}  # by a quarter of the range
-ELSEWHERE = {  # tested in test_tflite_control.py, test_tflite_cells.py and test_tflite_encodings.py
+ELSEWHERE = {  # tested in test_tflite_control.py and test_tflite_encodings.py
     "CALL", "CALL_ONCE", "IF", "WHILE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
-    "STABLEHLO_COMPOSITE", "QUANTIZE", "DEQUANTIZE", "DENSIFY",
+    "STABLEHLO_COMPOSITE", "QUANTIZE", "DEQUANTIZE", "DENSIFY", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN", "RNN", "SVDF",
 }  # fmt: skip
 
 

@@ -62,7 +62,9 @@ class Importer(BaseImporter[Operator]):
             for t in (subgraph.tensors[i] for i in subgraph.inputs)
             if t.index in read or len(operators) == len(subgraph.operators)
         ]
-        super().__init__(name, dimensions, arrays, inputs, (t.name for t in subgraph.tensors))
+        super().__init__(
+            name, dimensions, arrays, inputs, (t.name for t in subgraph.tensors if not t.is_variable)
+        )
         self.given = given
         self.notes = notes
         self.depth = 0
@@ -94,6 +96,10 @@ class Importer(BaseImporter[Operator]):
     def add_inputs(self) -> None:
         by_name = {t.name: t for t in self.subgraph.tensors}
         self.add_all_inputs(lambda source: self._input(source, by_name[source.name]))
+        read = {i for o in self.operators for i in o.inputs}
+        for tensor in self.subgraph.tensors:
+            if tensor.is_variable and tensor.index in read and tensor.index not in self.subgraph.inputs:
+                self.env[tensor.name] = self.states.read(tensor.name, tensor)
 
     def _input(self, source: SourceInput, tensor: Tensor) -> Value:
         if tensor.type == "RESOURCE":
@@ -177,7 +183,26 @@ class Importer(BaseImporter[Operator]):
 
     def run(self) -> Any:
         self.graph.given.update(self.given)
-        return super().run()
+        graph = super().run()
+        hybrid = sum(map(self._is_hybrid, self.operators))
+        if hybrid:
+            layers = f"{hybrid} layers" if hybrid > 1 else "1 layer"
+            warnings.warn(
+                f"weights of {layers} are stored as integers beside data in floats: they are taken as the"
+                " real numbers that they stand for",
+                OpenQnnWarning,
+                stacklevel=3,
+            )
+        return graph
+
+    def _is_hybrid(self, node: Operator) -> bool:
+        """Whether a layer has real data and stored weights; LiteRT rounds the data anew each time."""
+        index = _WEIGHTS.get(node.op, (-1, 0, 0))[0]
+        places = (0 if node.op != "TRANSPOSE_CONV" else 2, index)
+        if index < 0 or any(not 0 <= p < len(node.inputs) or node.inputs[p] < 0 for p in places):
+            return False
+        data, weight = (self.subgraph.tensors[node.inputs[p]] for p in places)
+        return data.type == "FLOAT32" and is_quantized(weight)
 
     def translate(self, node: Operator) -> None:
         tensors = self.subgraph.tensors
@@ -244,7 +269,7 @@ class Importer(BaseImporter[Operator]):
         if declared is not None:
             return self._call_custom(declared, node, inputs)
         translator = translator_of(node)
-        options = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in node.options.items()}
+        options = options_of(node)
         folded = fold_small(node.op, inputs, options, self.t)
         if folded is not None:
             return folded
@@ -322,6 +347,11 @@ class Importer(BaseImporter[Operator]):
             real = real_constant(tensor, body.tensors)
             env[index] = self.t.constant(real.data, tensor.name)
         return env[index]
+
+
+def options_of(node: Operator) -> dict[str, Any]:
+    source = custom_options(node) if node.op == CUSTOM else node.options
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in source.items()}
 
 
 def without_tail(inputs: Sequence[Any], needed: int) -> Sequence[Any]:

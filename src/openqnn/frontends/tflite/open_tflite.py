@@ -11,8 +11,10 @@ from openqnn.errors import ModelError, UsageError
 from openqnn.frontends.dimensions import Dimensions
 from openqnn.frontends.tflite import (
     activations,
+    cells,
     control,
     conv,
+    detection,
     elementwise,
     gather,
     quant,
@@ -24,7 +26,7 @@ from openqnn.frontends.tflite.importer import Importer
 from openqnn.frontends.tflite.model import Operator, Subgraph, TfliteModel, read_tflite
 
 FAMILIES = (  # importing them fills the op table
-    activations, control, conv, elementwise, gather, quant, reduce, resize, shape,
+    activations, cells, control, conv, detection, elementwise, gather, quant, reduce, resize, shape,
 )  # fmt: skip
 
 

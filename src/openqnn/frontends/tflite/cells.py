@@ -1,0 +1,118 @@
+"""Recurrent layers of TFLite. Their states are variable tensors: inputs and outputs of the graph."""
+
+from __future__ import annotations
+
+from openqnn.frontends.compositions import cut
+from openqnn.frontends.tflite.activations import fused_activation
+from openqnn.frontends.tflite.table import translates
+from openqnn.frontends.tflite.translation import TfliteTranslation as Translation
+from openqnn.ir import Value
+
+TANH = 4  # the only activation of cells that QNN's own Lstm has
+MOST_STEPS = 1024  # unrolled
+
+
+def _state(t: Translation, index: int, value: Value) -> None:
+    """What a state is for the next inference."""
+    tensor = t.source(index)
+    t.write_state(tensor.name, value, tensor)
+
+
+@translates("UNIDIRECTIONAL_SEQUENCE_LSTM")
+def unidirectional_sequence_lstm(
+    t: Translation, x: Value, *slots: Value | None, fused_activation_function: int = TANH,
+    cell_clip: float = 0.0, proj_clip: float = 0.0, time_major: bool = False,
+    diagonal_recurrent_tensors: bool = False,
+) -> Value:  # fmt: skip
+    """The slots are TFLite's: weights of input, forget, cell and output gates, and so on."""
+    given = [None, *slots, *([None] * (24 - len(slots)))]
+    if fused_activation_function != TANH or diagonal_recurrent_tensors or x.rank != 3:
+        t.refuse("only an LSTM over [batch, time, features] with tanh has a QNN equivalent")
+    i = given.__getitem__
+    missing = [n for n in (2, 3, 4, 6, 7, 8, 13, 14, 15, 18, 19) if i(n) is None]
+    if missing:
+        t.refuse(f"its input {missing[0]} is missing")
+    operands = [
+        x, i(2), i(3), i(4), i(6), i(7), i(8), i(13), i(14), i(15), i(18), i(19), i(20), i(21), i(22), i(23),
+        i(1), i(5), i(9), i(10), i(11), i(12), i(16), i(17),
+    ]  # fmt: skip
+    while operands[-1] is None:
+        operands.pop()
+    y, cell, hidden = t.many(
+        "Lstm", *operands, time_major=time_major, cell_clip_threshold=cell_clip,
+        output_clip_threshold=proj_clip,
+    )[:3]  # fmt: skip
+    _state(t, 18, t.reshape(hidden, _shape(given[18])))
+    _state(t, 19, t.reshape(cell, _shape(given[19])))
+    return y
+
+
+def _shape(value: Value | None) -> tuple[int, ...]:
+    assert value is not None
+    return value.shape
+
+
+@translates("RNN")
+def rnn(
+    t: Translation,
+    x: Value,
+    w: Value,
+    r: Value,
+    bias: Value,
+    state: Value,
+    *,
+    fused_activation_function: int = 0,
+) -> Value:
+    y = _step(t, x, w, r, bias, state, fused_activation_function)
+    _state(t, 4, y)
+    return y
+
+
+def _step(t: Translation, x: Value, w: Value, r: Value, bias: Value, state: Value, activation: int) -> Value:
+    total = t.add(t.fully_connected(x, w, bias), t.fully_connected(state, r))
+    return fused_activation(t, total, activation)
+
+
+@translates("UNIDIRECTIONAL_SEQUENCE_RNN")
+def unidirectional_sequence_rnn(
+    t: Translation, x: Value, w: Value, r: Value, bias: Value, state: Value, *,
+    fused_activation_function: int = 0, time_major: bool = False,
+) -> Value:  # fmt: skip
+    axis = 0 if time_major else 1
+    if x.rank != 3 or x.shape[axis] > MOST_STEPS:
+        t.refuse(f"data {list(x.shape)}: up to {MOST_STEPS} steps of a batch are unrolled")
+    found: list[Value] = []
+    for i in range(x.shape[axis]):
+        part = cut(t, x, axis, i, i + 1)
+        state = _step(
+            t,
+            t.reshape(part, (part.shape[1 - axis], x.shape[2])),
+            w,
+            r,
+            bias,
+            state,
+            fused_activation_function,
+        )
+        found.append(state)
+    _state(t, 4, state)
+    return t.pack(found, axis)
+
+
+@translates("SVDF")
+def svdf(
+    t: Translation, x: Value, feature: Value, time: Value, bias: Value | None, state: Value, *, rank: int = 1,
+    fused_activation_function: int = 0,
+) -> Value:  # fmt: skip
+    """A filter along features whose results are remembered, and one along time over what is remembered."""
+    filters, memory = time.shape
+    if state.shape != (x.shape[0], filters * memory) or not rank or filters % rank:
+        t.refuse(f"a state {list(state.shape)} does not fit {filters} filters over {memory} steps")
+    now = t.reshape(t.fully_connected(x, feature), (x.shape[0], filters, 1))
+    before = cut(t, t.reshape(state, (x.shape[0], filters, memory)), 2, 1, memory)
+    kept = t.concat([before, now], 2)
+    weights = t.reshape(time, (1, filters, memory))
+    parts = t.reduce_sum(t.mul(kept, weights), [2], keep_dims=False)
+    units = t.reduce_sum(t.reshape(parts, (x.shape[0], filters // rank, rank)), [2], keep_dims=False)
+    _state(t, 4, t.reshape(kept, state.shape))
+    y = units if bias is None else t.add(units, bias)
+    return fused_activation(t, y, fused_activation_function)
