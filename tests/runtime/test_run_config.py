@@ -75,3 +75,17 @@ def test_each_graph_has_its_own_window_of_profiling(tmp_path: Path) -> None:
 def test_a_window_of_the_command_line_comes_first() -> None:
     assert Window(2.0).over(Window(0.5, 5)) == Window(2.0, 5)
     assert Window(executions=3).over(Window(0.5, 5)) == Window(0.5, 3)
+
+
+def test_the_priority_of_a_context_is_a_number_of_the_interface(tmp_path: Path) -> None:
+    assert read(tmp_path, {"context_configs": {"context_priority": "high"}}).priority == 200
+    assert read(tmp_path, {"context_configs": {}}).priority is None
+    with pytest.raises(InputError, match="context_priority is one of"):
+        read(tmp_path, {"context_configs": {"context_priority": "urgent"}})
+
+
+def test_what_the_libraries_do_not_support(tmp_path: Path) -> None:
+    found = read(tmp_path, {"context_configs": {"memory_limit_hint": 512, "is_persistent_binary": True}})
+    assert len(found.remarks) == 2
+    with pytest.raises(InputError, match="strict is not supported"):
+        read(tmp_path, {"context_configs": {"cache_compatibility_mode": "strict"}})

@@ -36,7 +36,8 @@ DEFINED = 1
 MEMORY_RAW = 0
 
 CONFIG_CUSTOM = 0
-CONTEXT_QUEUE_DEPTH = 4
+CONTEXT_PRIORITY, CONTEXT_QUEUE_DEPTH, CONTEXT_MEMORY_LIMIT, CONTEXT_PERSISTENT = 1, 4, 6, 7
+PRIORITIES = {"low": 0, "normal": 100, "normal_high": 150, "high": 200}
 PROFILE_OPTRACE = 2
 HTP_DEVICE_SOC, HTP_DEVICE_ARCH, HTP_DEVICE_SIGNED_PD = 0, 1, 2
 HTP_GRAPH_OPTIMIZATION, HTP_GRAPH_PRECISION = 1, 2
@@ -233,6 +234,12 @@ class QueueDepthConfig(c.Structure):
     """The one context option that has two numbers."""
 
     _fields_ = [("option", c.c_uint32), ("padding", c.c_uint32), ("type", c.c_uint32), ("depth", c.c_uint32)]
+
+
+class NumberConfig(c.Structure):
+    """A context option with one number."""
+
+    _fields_ = [("option", c.c_uint32), ("padding", c.c_uint32), ("value", c.c_uint64)]
 
 
 class IrSerialization(c.Structure):

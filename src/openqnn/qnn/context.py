@@ -137,6 +137,8 @@ class Context:
         if options.queue_depth is not None:
             depth = abi.QueueDepthConfig(option=abi.CONTEXT_QUEUE_DEPTH, type=0, depth=options.queue_depth)
             configs.append(self._arena.keep(depth))
+        for option, value in options.numbers().items():
+            configs.append(self._arena.keep(abi.NumberConfig(option=option, value=value)))
         return self._arena.config_list(configs)
 
     def _retrieve(self, name: str, inputs: Sequence[IoTensor], outputs: Sequence[IoTensor]) -> None:

@@ -34,9 +34,12 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class ContextOptions:
-    """`queue_depth` is for asynchronous execution on any backend; the rest is HTP's."""
+    """`queue_depth` is for asynchronous execution on any backend; the rest is HTP's or a device's."""
 
     queue_depth: int | None = None
+    priority: int | None = None
+    memory_limit_mb: int | None = None
+    persistent: bool | None = None
     weight_sharing: bool | None = None
     extended_udma: bool | None = None
     file_read_memory_budget_mb: int | None = None
@@ -44,6 +47,15 @@ class ContextOptions:
     init_acceleration: bool | None = None
     lora_weight_sharing: bool | None = None
     share_resources: bool | None = None
+
+    def numbers(self) -> dict[int, int]:
+        """Options of any backend with one number each."""
+        given = {
+            abi.CONTEXT_PRIORITY: self.priority,
+            abi.CONTEXT_MEMORY_LIMIT: self.memory_limit_mb,
+            abi.CONTEXT_PERSISTENT: self.persistent,
+        }
+        return {option: int(value) for option, value in given.items() if value is not None}
 
     def records(self) -> list[HtpRecord]:
         """HTP's own options."""

@@ -12,9 +12,10 @@ from typing import Any
 from openqnn.errors import InputError
 from openqnn.formats.json_text import parse_json
 from openqnn.formats.profiling_window import Window
+from openqnn.qnn.abi import PRIORITIES
 from openqnn.qnn.htp_config import HTP_KEYS, HtpConfig, name_list, read_htp_config
 
-_PRIORITIES = ("low", "normal", "normal_high", "high")
+_REFUSED = "the libraries for this machine do not support it; a device may"
 _OUTER = (
     "backend_extensions", "context_configs", "graph_configs", "profile_configs",
     "async_graph_execution_config",
@@ -39,6 +40,8 @@ class RunConfig:
     """By graph: which executions are profiled."""
     graph_names: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    priority: int | None = None
+    """The context's, as the C interface has it."""
 
 
 def read_config(path: str | PathLike[str]) -> RunConfig:
@@ -69,7 +72,9 @@ class _Reader:
         depth = self._depth(context, self._object(content, "async_graph_execution_config"))
         enabled = name_list(context, "enable_graphs", self._file, "context_configs.")
         remarks = (*self._remarks, *htp.ignored)
-        return RunConfig(htp, depth, enabled, windows, names, remarks)
+        said = context.get("context_priority")
+        priority = None if said is None else PRIORITIES[said]
+        return RunConfig(htp, depth, enabled, windows, names, remarks, priority)
 
     def _extensions(self, entry: Mapping[str, Any]) -> HtpConfig:
         self._known(entry, ("shared_library_path", "config_file_path"), "backend_extensions.")
@@ -80,22 +85,29 @@ class _Reader:
         return read_htp_config(beside if beside.exists() else inner, parse_json)
 
     def _context(self, entry: Mapping[str, Any]) -> None:
-        self._priority(entry, "context_priority", "context_configs")
+        if entry.get("context_priority", "normal") not in tuple(PRIORITIES):
+            known = f"one of {', '.join(PRIORITIES)}, not {entry['context_priority']!r}"
+            raise InputError(f"{self._file}: context_configs.context_priority is {known}")
+        if entry.get("is_persistent_binary") is True:
+            self._remarks.append(f"context_configs.is_persistent_binary: {_REFUSED}")
         if not isinstance(entry.get("is_persistent_binary", False), bool):
             raise InputError(f"{self._file}: context_configs.is_persistent_binary is true or false")
         if "memory_limit_hint" in entry:
             self._number(entry, "memory_limit_hint", "context_configs.", whole=True)
-            self._remarks.append("context_configs.memory_limit_hint: only a device has such a limit")
+            self._remarks.append(f"context_configs.memory_limit_hint: {_REFUSED}")
         mode = entry.get("cache_compatibility_mode", "permissive")
         if mode not in ("permissive", "strict"):
             raise InputError(f"{self._file}: cache_compatibility_mode is permissive or strict, not {mode!r}")
         if mode == "strict":
-            self._remarks.append("context_configs.cache_compatibility_mode: only a device can judge it")
+            raise InputError(
+                f"{self._file}: cache_compatibility_mode strict is not supported by the libraries here",
+                hint="leave it out here; a device judges it when it loads the binary",
+            )
 
     def _priority(self, entry: Mapping[str, Any], key: str, where: str) -> None:
         value = entry.get(key, "normal")
-        if value not in _PRIORITIES:
-            raise InputError(f"{self._file}: {where}.{key} is one of {', '.join(_PRIORITIES)}, not {value!r}")
+        if value not in tuple(PRIORITIES):
+            raise InputError(f"{self._file}: {where}.{key} is one of {', '.join(PRIORITIES)}, not {value!r}")
         if value != "normal":
             self._remarks.append(f"{where}.{key}: it orders the work on a device, and does nothing here")
 

@@ -83,6 +83,10 @@ def setup(
     context = config.htp.context
     if config.queue_depth is not None and is_htp(library):
         context = replace(context or ContextOptions(), queue_depth=config.queue_depth)
+    if config.priority is not None and is_htp(library):
+        context = replace(context or ContextOptions(), priority=config.priority)
+    elif config.priority is not None:
+        say(f"note: context_configs.context_priority: {Path(library).name} does not support it")
     if not is_htp(library) and (graphs or config.htp.context or config.htp.device):
         raise UsageError(f"{config_file} has settings of HTP, and {Path(library).name} is not HTP")
     if graphs and not chosen:
