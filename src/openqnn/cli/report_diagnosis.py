@@ -9,12 +9,17 @@ from rich.markup import escape
 from openqnn.cli.report import console, table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from openqnn.analysis.bug_report import Bundle
     from openqnn.analysis.context_check import ContextReport
     from openqnn.analysis.context_summary import ContextSummary
     from openqnn.analysis.doctor import Diagnosis
+    from openqnn.analysis.half_precision import HalfProblem
     from openqnn.analysis.shrink import Reduced
     from openqnn.analysis.validation import Matrix, Validation
+
+MOST_HALVES = 10
 
 
 def print_diagnosis(found: Diagnosis) -> None:
@@ -47,6 +52,15 @@ def print_validation(found: Validation) -> None:
     out.print(f"{escape(where)}: {taken} of {found.nodes} nodes taken, {len(found.refused)} refused.")
     if found.warning:
         out.print(f"warning: {escape(found.warning)}")
+
+
+def print_half_problems(found: Sequence[HalfProblem]) -> None:
+    """The nodes whose numbers HTP's floats cannot hold, the first ones first."""
+    out = console()
+    for each in found[:MOST_HALVES]:
+        out.print(f"half precision: {escape(str(each))}")
+    if len(found) > MOST_HALVES:
+        out.print(f"half precision: and {len(found) - MOST_HALVES} more")
 
 
 def print_matrix(matrix: Matrix) -> None:

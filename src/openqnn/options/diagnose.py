@@ -28,6 +28,11 @@ class BackendCheck:
     matrix: bool = option(
         False, "--matrix", help="ask the CPU library and every HTP architecture, and print a table"
     )
+    data: str = option(
+        "", "--data", metavar="PATH",
+        help="samples to find what half precision, which HTP has, cannot hold: an input list, a .npy or .npz"
+        " file, or a folder of them",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

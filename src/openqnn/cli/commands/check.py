@@ -16,9 +16,12 @@ from openqnn.options.output import CheckOutput
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
+    from openqnn.analysis.half_precision import HalfProblem
     from openqnn.analysis.validation import Validation
     from openqnn.api.convert import Report
     from openqnn.ir import Graph
+
+HTP = "htp"
 
 
 def run_check(arguments: Namespace) -> int:
@@ -28,6 +31,8 @@ def run_check(arguments: Namespace) -> int:
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
     wanted = read_options(arguments, BackendCheck)
+    if wanted.data and wanted.backend != HTP:
+        raise UsageError("--data is for half precision, which HTP has", hint="--backend htp")
     if wanted.backend or wanted.matrix or wanted.soc:
         return _check_on_backend(source, output, wanted)
     report = check(source.model, **source.settings())
@@ -74,11 +79,25 @@ def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: Backen
             show.print_matrix(matrix)
         return 0 if matrix.ok else 1
     found = validate_graph(graph, wanted.backend, wanted.soc or None)
+    halves = _half_problems(graph, wanted.data) if wanted.backend == HTP else []
     if output.json:
-        print_json(_validation(found))
+        print_json(_validation(found) | {"half_precision": [dataclasses.asdict(each) for each in halves]})
     else:
         show.print_validation(found)
-    return 0 if found.ok else 1
+        show.print_half_problems(halves)
+    return 0 if found.ok and not halves else 1
+
+
+def _half_problems(graph: Graph, data: str) -> list[HalfProblem]:
+    """What a graph in floats computes that half precision cannot hold."""
+    from openqnn.analysis.half_precision import half_problems
+    from openqnn.quant.samples import samples_of
+    from openqnn.targets.registry import find_target
+
+    if not any(v.dtype.is_float for n in graph.nodes for v in n.outputs):
+        return []
+    made = find_target(HTP).adapt_float(graph)
+    return half_problems(made, samples_of(made, data) if data else None)
 
 
 def _checked_graph(source: SourceOptions, output: CheckOutput) -> Graph | None:
