@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subject = subject_of(MODEL, 3)
     (made / "data").mkdir()
     for number, sample in enumerate(subject.samples):
-        np.savez(made / "data" / f"{number}.npz", **{k: np.asarray(v) for k, v in sample.items()})
+        np.savez(made / "data" / f"{number}.npz", **{k: np.asarray(v) for k, v in sample.items()})  # pyright: ignore[reportArgumentType]
     plant(subject, TENTH).fixed.save(made / "planted.oqnn")
     return made
 

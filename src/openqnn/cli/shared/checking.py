@@ -124,19 +124,20 @@ class Checking:
         executable = CpuExecutable(real, extra=[v for v in shown if not real.is_output(v)])
         arrays = executable.run(given)
         executable.close()
-        found: list[CheckResult] = []
-        for name, array in given.items():
-            tensor = CheckedTensor("input", name, ACTIVATION, array, array, None)
-            found += check_tensor(tensor, self.input_checks) if array.dtype.kind == "f" else []
-        for value in shown:
-            if value.name not in arrays:
-                continue
+        found = self._input_data(given)
+        for value in (v for v in shown if v.name in arrays):
             other = coded[value.name]
             owner = value.producer.name if value.producer is not None else "input"
             numbers = code(other, arrays[value.name])[1]
             tensor = CheckedTensor(owner, value.name, ACTIVATION, arrays[value.name], numbers, other.encoding)
             found += check_tensor(tensor, self.checks[ACTIVATION])
         return found
+
+    def _input_data(self, given: Mapping[str, Array]) -> list[CheckResult]:
+        tensors = [
+            CheckedTensor("input", n, ACTIVATION, a, a, None) for n, a in given.items() if a.dtype.kind == "f"
+        ]
+        return [result for tensor in tensors for result in check_tensor(tensor, self.input_checks)]
 
     def _write(self) -> None:
         wanted = self.config.flag("OUTPUT_CSV", self.config.options.output_csv)
