@@ -37,6 +37,9 @@ class DebugOptions:
         "", "--fix", metavar="JSON",
         help="write encodings that mend what was found, for openqnn quantize --quantization_overrides",
     )  # fmt: skip
+    confirm: bool = option(
+        False, "--confirm", help="run the worst layers on libQnnHtp, too, and tell what tapping changes there"
+    )
     json: bool = option(False, "--json", help="print the report as JSON")
     overwrite: bool = option(False, "--overwrite", help="replace files that are no reports")
     quiet: bool = option(False, "--quiet", help="print errors only")

@@ -44,6 +44,17 @@ def test_a_planted_fault_is_told_and_mended(folder: Path) -> None:
     assert json.loads(fix.read_text())["activation_encodings"]
 
 
+def test_the_worst_layers_on_the_library(folder: Path) -> None:
+    done = debug(folder, "--confirm", "--json", "--no_attribution", "--quiet", "--layers", "3")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    by_name = {y["tensor"]: y["isolated_db"] for y in record["layers"]}
+    assert record["confirmed_db"]
+    for name, db in record["confirmed_db"].items():
+        assert abs(db - by_name[name]) < 3, name
+    assert any("tapping" in note for note in record["notes"])
+
+
 def test_the_report_as_json_and_files(folder: Path) -> None:
     done = debug(folder, "--report", str(folder / "out"), "--json", "--samples", "2", "--quiet")
     assert done.code == 0

@@ -46,11 +46,31 @@ def run_debug(arguments: Namespace) -> int:
         report = debug_accuracy(
             real, fixed, samples, usual=usual, attribution=not options.no_attribution, stage=stages.update
         )
+    if options.confirm:
+        report = _confirmed(report, real, fixed, samples[0], options.layers)
     _write(report, options)
     _tell(report, options)
     if options.fix:
         _fix(report, usual, opened, asked, samples, options)
     return report.exit_code
+
+
+def _confirmed(
+    report: DebugReport, real: Graph, fixed: Graph, sample: Mapping[str, Array], most: int
+) -> DebugReport:
+    """The report with what libQnnHtp says about the first layers and about tapping."""
+    from openqnn.analysis.accuracy.confirm import confirm_on_htp
+
+    found = confirm_on_htp(real, fixed, sample, [y.tensor for y in report.layers[:most]])
+    notes = [f"libQnnHtp, isolated on one sample: {name} {db:.1f} dB" for name, db in found.isolated.items()]
+    notes += [f"libQnnHtp does not run {name} alone: {why}" for name, why in found.refused.items()]
+    if found.tapping is None:
+        notes.append("libQnnHtp does not run the graph: what tapping changes is not known")
+    elif found.tapping == float("inf"):
+        notes.append("tapping these layers changes nothing in the outputs on libQnnHtp")
+    else:
+        notes.append(f"tapping these layers changes the outputs on libQnnHtp: {found.tapping:.1f} dB")
+    return replace(report, notes=(*report.notes, *notes), confirmed=found.isolated)
 
 
 def _fix(
