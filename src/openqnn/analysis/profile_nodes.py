@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -78,9 +78,18 @@ def totals(log: ProfilingLog) -> dict[str, list[float]]:
 
 def _sums(record: LogRecord) -> Mapping[tuple[str, str], float]:
     sums: dict[tuple[str, str], float] = {}
-    for event in (each for root in record.events for each in root.walk() if each.type == NODE):
+    for event in (node for root in record.events for node in _nodes(root)):
         name = node_name(event)
         if name not in _DUMMY:
             key = (name, UNITS.get(event.unit, ""))
             sums[key] = sums.get(key, 0.0) + event.value
     return sums
+
+
+def _nodes(event: LogEvent) -> Iterator[LogEvent]:
+    """Nodes of an execution: those below a node tell what it waited for, and are not its parts."""
+    if event.type == NODE:
+        yield event
+        return
+    for child in event.children:
+        yield from _nodes(child)

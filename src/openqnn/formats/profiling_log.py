@@ -110,7 +110,7 @@ def _from_blocks(file: Path, data: bytes) -> ProfilingLog:
         if end > len(data) or size < 8:
             raise _damaged(file, f"a block of {size} bytes at {at}, and {len(data)} bytes in the file")
         try:
-            logs.append(_block(file, Flatbuffer(data, at + 4, end)))
+            logs.append(_block(file, Flatbuffer(data, at + 4, end), first=not logs))
         except (FlatbufferError, RecursionError) as error:
             raise _damaged(file, str(error)) from error
         at = end
@@ -119,13 +119,16 @@ def _from_blocks(file: Path, data: bytes) -> ProfilingLog:
     return replace(logs[0], records=tuple(record for log in logs for record in log.records))
 
 
-def _block(file: Path, buffer: Flatbuffer) -> ProfilingLog:
+def _block(file: Path, buffer: Flatbuffer, first: bool) -> ProfilingLog:
+    """A block. Only the first has a header: a writer that adds call by call adds a block each time."""
     root = buffer.root()
     header = root.table(0)
-    if header is None:
+    if header is None and first:
         raise FlatbufferError("no header in it")
     left = [_MOST]
     records = tuple(_record(table, left) for table in root.tables(1))
+    if header is None:
+        return ProfilingLog(str(file), records)
     versions = (header.text(number) for number in (4, 5))
     return ProfilingLog(
         str(file), records, header.text(6), *versions, wall=header.u64(1), steady=header.u64(2)
@@ -192,16 +195,17 @@ def _csv_event(file: Path, number: int, row: Sequence[str]) -> LogEvent:
 
 
 def _csv_records(roots: Sequence[tuple[LogEvent, str]]) -> Iterator[LogRecord]:
-    """Events of one call, which ends where a name comes again or the kind of call changes."""
+    """Events of one call. Those of the backend's own kinds come before the one that names the call."""
     methods = {"EXECUTE": EXECUTE, "FINALIZE": FINALIZE, "DE-INIT": DEINIT, "INIT": CREATE_FROM_BINARY}
     group: list[LogEvent] = []
     current = 0
     for event, message in roots:
-        method = next((m for word, m in methods.items() if message.startswith(word)), current or EXECUTE)
-        if group and (method != current or event.identifier in {each.identifier for each in group}):
-            yield LogRecord(current, "", 0, 0, tuple(group))
-            group = []
+        method = next((m for word, m in methods.items() if message.startswith(word)), 0)
+        again = event.identifier in {each.identifier for each in group}
+        if group and (again or (current and method != current)):
+            yield LogRecord(current or EXECUTE, "", 0, 0, tuple(group))
+            group, current = [], 0
         group.append(event)
-        current = method
+        current = current or method
     if group:
-        yield LogRecord(current, "", 0, 0, tuple(group))
+        yield LogRecord(current or EXECUTE, "", 0, 0, tuple(group))
