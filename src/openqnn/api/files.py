@@ -124,9 +124,14 @@ def save_dlc(
             add_record(temporary, f"{net.name}{KNOWN}", print_known(given, sources))
 
 
+def holds_graph(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds a graph of QNN operations, and no model of a framework."""
+    return is_container(path) or Path(path).suffix in VENDOR_FILES
+
+
 def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:
     """A graph from a file that holds one, or by converting a model."""
-    if not is_container(path) and Path(path).suffix not in VENDOR_FILES:
+    if not holds_graph(path):
         from openqnn.api.convert import convert
 
         return convert(path, **settings)

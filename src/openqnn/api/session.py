@@ -80,6 +80,12 @@ class Session:
         self.plan: Plan | None = None
         self._runner: Runner | None = self._compile()
 
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{v.name}{list(self._ports[v.name].shape)}" for v in self.graph.inputs)
+        borders = f"{inputs} -> {', '.join(self.output_names)}"
+        state = "" if self._runner is not None else ", closed"
+        return f"<Session of {self.graph.name} on {self.backend}: {borders}{state}>"
+
     def __enter__(self) -> Session:
         return self
 

@@ -20,6 +20,13 @@ _SIGNATURES = [
     (b"ustar", 257, "weights that belong to a model.cpp: qnn-model-lib-generator makes a library of both"),
     (b"/*", 0, "C++ source: qnn-model-lib-generator makes a library of it"),
     (b"//", 0, "C++ source: qnn-model-lib-generator makes a library of it"),
+    (b"\x89PNG", 0, "an image (PNG): a model's inputs are given as arrays, .npy or .raw"),
+    (b"\xff\xd8\xff", 0, "an image (JPEG): a model's inputs are given as arrays, .npy or .raw"),
+    (b"%PDF", 0, "a PDF document"),
+    (b"\x93NUMPY", 0, "a NumPy array: data, not a model"),
+    (b"\x80\x02", 0, "a Python pickle (an older PyTorch file?): export the model to ONNX"),
+    (b"<!DOCTYPE", 0, "a web page, not the model itself: look at the address of the download"),
+    (b"<html", 0, "a web page, not the model itself: look at the address of the download"),
     (b"version https://git-lfs", 0, "a Git LFS pointer, not the model itself: run 'git lfs pull'"),
 ]
 _LONGEST = 512

@@ -21,7 +21,12 @@ WRITERS: Mapping[str, tuple[str, str]] = {
 _COMPILED = "compile it: `openqnn compile`, or openqnn.compile(graph).save(...)"
 _CONVERTED = "qnn-onnx-converter writes model sources, and qnn-model-lib-generator builds libraries of them"
 # What these names stand for is not made by writing the graph down; nothing could read it under them.
-_MADE_OTHERWISE = {".bin": _COMPILED, ".cpp": _CONVERTED, ".so": _CONVERTED}
+_FOREIGN = "OpenQNN reads such models, and writes none"
+_MADE_OTHERWISE = dict.fromkeys((".tflite", ".pt", ".pt2", ".pth", ".pb", ".h5", ".keras"), _FOREIGN) | {
+    ".bin": _COMPILED,
+    ".cpp": _CONVERTED,
+    ".so": _CONVERTED,
+}
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:

@@ -76,3 +76,7 @@ class RunIo:
     threads: int = option(
         0, "--threads", metavar="N", parse=int, help="threads of the built-in backend; 0: all cores"
     )
+    soc: str = option("", "--soc", metavar="NAME", help="the SoC that HTP runs as, by name or number")
+    timeout: float = option(
+        60.0, "--timeout", metavar="S", parse=float, help="give up on a library after so many seconds (60)"
+    )

@@ -15,6 +15,7 @@ from openqnn.options.source import SourceOptions
 
 def run_convert(arguments: Namespace) -> Report:
     from openqnn.api.convert import convert
+    from openqnn.api.files import check_static, holds_graph, load
     from openqnn.cli.progress import Stages
     from openqnn.formats.atomic import replacing_any_kind
     from openqnn.passes import Explain
@@ -24,7 +25,12 @@ def run_convert(arguments: Namespace) -> Report:
     check_graph_file(target, Path(source.model), output.overwrite)
     explain = Explain() if output.explain else None
     with Stages(quiet=output.quiet) as stages:
-        graph = convert(source.model, **source.settings(), explain=explain, progress=stages.update)
+        settings = {**source.settings(), "explain": explain, "progress": stages.update}
+        if holds_graph(source.model):  # another form of the same graph
+            check_static(source.model, source.settings())
+            graph = load(source.model)
+        else:
+            graph = convert(source.model, **settings)
         stages.update("write", 0, 1)
         with replacing_any_kind(output.overwrite):
             write_graph_file(graph, target)

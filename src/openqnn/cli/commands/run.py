@@ -12,15 +12,17 @@ from openqnn.options.source import SourceOptions
 
 
 def run_run(arguments: Namespace) -> Report:
-    from openqnn.api.files import open_graph
+    from openqnn.api.files import CONTEXT, holds_graph, open_graph
     from openqnn.api.session import Session
     from openqnn.cli.report import print_results
     from openqnn.cli.shared.array_files import output_paths, read_inputs, write_array
 
     source, io = read_options(arguments, SourceOptions), read_options(arguments, RunIo)
-    graph = open_graph(source.model, **source.settings())
-    inputs = read_inputs(graph, dict(io.inputs), fill=io.random)
-    with Session(graph, io.backend, threads=io.threads) as session:
+    is_binary = Path(source.model).suffix == CONTEXT and not holds_graph(source.model)
+    given = source.model if is_binary else open_graph(source.model, **source.settings())
+    backend = "htp" if is_binary and io.backend == "cpu" else io.backend
+    with Session(given, backend, threads=io.threads, timeout=io.timeout, soc=io.soc or None) as session:
+        inputs = read_inputs(session.graph, dict(io.inputs), fill=io.random)
         results = session.run(inputs, io.outputs or None)
     paths = output_paths(Path(io.output_dir), results)
     for name, array in results.items():
