@@ -11,10 +11,12 @@ pytest.importorskip("ai_edge_litert")
 
 import openqnn
 from openqnn.frontends.tflite import open_tflite
+from openqnn.frontends.tflite.refusals import REFUSALS
 from openqnn.frontends.tflite.table import TABLE
 from tests.frontends.tflite.build import Array, T, single
 from tests.frontends.tflite.cases import CASES, Case
 from tests.frontends.tflite.litert import interpreter, litert_outputs, random_inputs
+from tests.frontends.tflite.page import PAGE, page
 from tests.frontends.tflite.quantize_case import INT4, INT8, INT16X8, UINT8, quantized_model
 
 QUICK = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD-relu", "SOFTMAX", "MEAN", "PAD"}
@@ -128,4 +130,8 @@ def test_integers_are_within_a_step_on_htp(case: Case) -> None:
 def test_every_operator_has_a_case() -> None:
     assert open_tflite.FAMILIES
     known = {name for domain, name in TABLE.known() if not domain}
-    assert known - {c.op for c in CASES} - ELSEWHERE == set()
+    assert known - {c.op for c in CASES} - ELSEWHERE - REFUSALS.keys() == set()
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.frontends.tflite.page"

@@ -19,6 +19,7 @@ from openqnn.frontends.tflite import (
     gather,
     quant,
     reduce,
+    refusals,
     resize,
     shape,
 )
@@ -26,7 +27,8 @@ from openqnn.frontends.tflite.importer import Importer
 from openqnn.frontends.tflite.model import Operator, Subgraph, TfliteModel, read_tflite
 
 FAMILIES = (  # importing them fills the op table
-    activations, cells, control, conv, detection, elementwise, gather, quant, reduce, resize, shape,
+    activations, cells, control, conv, detection, elementwise, gather, quant, reduce, refusals,
+    resize, shape,
 )  # fmt: skip
 
 
