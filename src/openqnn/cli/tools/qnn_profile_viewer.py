@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,12 +60,13 @@ def run_profile_viewer(arguments: Namespace) -> int:
     writer = _reader(options)
     log = read_profiling_log(options.input_log)
     text = writer(log) if options.output else ""
+    objects = _objects(log, Path(options.output).parent) if options.extract_opaque_objects else None
     print(profile_text(log, __version__), end="")
     if options.output:
         with replacing(options.output) as file:
             file.write(text.encode("utf-8"))
-    if options.extract_opaque_objects:
-        _extract(log, Path(options.output).parent if options.output else Path())
+    if objects is not None:
+        _extract(objects)
     return 0
 
 
@@ -106,19 +107,27 @@ def _optrace(options: ProfileViewerOptions) -> Callable[[ProfilingLog], str]:
     )
 
 
-def _extract(log: ProfilingLog, folder: Path) -> None:
+def _objects(log: ProfilingLog, folder: Path) -> dict[Path, bytes]:
+    """Opaque objects by the files that they go to, none of which may be there."""
     from openqnn.vendor.net_run.loop import file_stem
 
-    found = [e for r in log.records for root in r.events for e in root.walk() if e.content]
-    if not found:
-        print("no opaque object is in the log")
-    for number, event in enumerate(found):
+    events = [e for r in log.records for root in r.events for e in root.walk() if e.content]
+    found: dict[Path, bytes] = {}
+    for number, event in enumerate(events):
         target = folder / f"{file_stem(event.object_name or event.identifier or 'object')}_{number}.bin"
         if target.exists():
             raise OutputError(f"{target} exists", hint="--output in another folder puts objects there")
+        found[target] = event.content
+    return found
+
+
+def _extract(objects: Mapping[Path, bytes]) -> None:
+    if not objects:
+        print("no opaque object is in the log")
+    for target, content in objects.items():
         with replacing(target) as file:
-            file.write(event.content)
-        print(f"{target}: {len(event.content):,} bytes")
+            file.write(content)
+        print(f"{target}: {len(content):,} bytes")
 
 
 TOOL = Tool(
