@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable
 
-from openqnn.errors import InputError
+from openqnn.errors import InputError, OpenQnnWarning
 from openqnn.formats.atomic import replacing
 from openqnn.formats.encodings import v0, v1, v2
 from openqnn.formats.encodings.fields import Json, Place, load_json
@@ -30,12 +31,19 @@ VERSIONS = ("0.4", "0.6.1", "1.0.0", "2.0.0", "2.1.0")
 _LEGACY = ("0.4", "0.4.0", "0.5.0", "0.6.0", "0.6.1")
 _WITHOUT_FLOATS = "0.4"
 _PRODUCER = "openqnn"
+_WIDTHS = {"activation_bitwidth": "--act_bw", "param_bitwidth": "--weight_bw", "bias_bitwidth": "--bias_bw"}
 _SECTIONS = {"activation_encodings", "param_encodings", "encodings"}
 
 
 def read_encodings(path: str | os.PathLike[str]) -> EncodingsFile:
     """The tensors of a file; InputError with file, tensor and field where it makes no sense."""
     content, place = load_json(path), Place(path)
+    idle = [key for key in content if key in _WIDTHS]
+    if idle:
+        said = f"{path}: {', '.join(idle)}: no effect in an encodings file"
+        warnings.warn(
+            f"{said}; {', '.join(_WIDTHS[key] for key in idle)} say it", OpenQnnWarning, stacklevel=2
+        )
     version = content.get("version", _WITHOUT_FLOATS)
     if version in _LEGACY:
         found = v0.read(place, content)
