@@ -13,7 +13,7 @@ from openqnn.analysis.accuracy.layer_errors import measure_layers
 from openqnn.analysis.accuracy.usual import by_name, usual_graph
 from openqnn.ir import Array, Graph
 
-ATTRIBUTED = 4  # samples that attribution looks at
+ATTRIBUTED = 2  # samples that attribution looks at
 ALONE = 8  # layers whose errors are left out one by one
 NO_CALIBRATION = "calibration of the same layers was not possible: thresholds are fixed"
 MOST_KEPT = 512 << 20  # bytes of errors that are kept for it
