@@ -107,7 +107,7 @@ class ExtractOptions:
     """The context binary."""
 
     file: str = option(
-        "", "file", metavar="MODEL", help="an EPContext model: an .onnx file that holds a binary"
+        "", "file", metavar="MODEL", help="an EPContext model (.onnx), a .pte or a compiled .tflite file"
     )
     output: str = option(
         "", "-o", "--output", metavar="FILE", help="where the binary goes (default: MODEL.bin)"

@@ -35,4 +35,3 @@ class PartitionOptions:
         help="write the partition, with every node pinned",
     )
     overwrite: bool = option(False, "--overwrite", help="replace a file that is there")
-    json: bool = option(False, "--json", help="print the partition as JSON")

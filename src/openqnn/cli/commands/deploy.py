@@ -6,14 +6,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.deploy import DeployOptions
 from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
 
 
-def run_deploy(arguments: Namespace) -> int:
+def run_deploy(arguments: Namespace) -> Report:
     from openqnn.api.files import open_graph
     from openqnn.vendor.deploy.bundle import make_bundle
     from openqnn.vendor.deploy.devices import find_device
@@ -30,12 +30,14 @@ def run_deploy(arguments: Namespace) -> int:
         libraries=options.libraries,
         overwrite=options.overwrite,
     )
-    print(f"{made.folder}: {len(made.files) + 1} files")
+    said = ""
     if options.target:
         from openqnn.vendor.deploy.send import send_bundle
 
-        print(send_bundle(made.folder, options.target, options.place))
-    return 0
+        said = send_bundle(made.folder, options.target, options.place)
+    lines = [f"{made.folder}: {len(made.files) + 1} files", *filter(None, [said])]
+    record = {"output": str(made.folder), "files": dict(made.files), "device": options.target, "result": said}
+    return Report(record, lambda: print("\n".join(lines)))
 
 
 def _sample(path: str) -> dict[str, Any] | None:

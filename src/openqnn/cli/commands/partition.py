@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.errors import OutputError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.field import read_options
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MILLI = 1000
 
 
-def run_partition(arguments: Namespace) -> int:
+def run_partition(arguments: Namespace) -> Report:
     from openqnn.api.files import open_graph
     from openqnn.vendor.partition.plan import plan_partition
 
@@ -34,11 +34,7 @@ def run_partition(arguments: Namespace) -> int:
     plan = plan_partition(open_graph(source.model, **source.settings()), choices, options.soc or None)
     if options.output:
         _write(plan, choices, options.output)
-    if options.json:
-        print_json(_record(plan))
-    else:
-        _print(plan, options.output)
-    return 0
+    return Report(_record(plan), lambda: _print(plan, options.output))
 
 
 def _choices(options: PartitionOptions) -> Choices:
