@@ -163,3 +163,22 @@ def test_weights_stay_as_they_are(tmp_path: Path) -> None:
         [integers("s", 1024, 1024)],
     )
     assert openqnn.convert(save(plain, tmp_path / "p.onnx")).outputs[0].shape == (1024, 1024)
+
+
+def test_functions_that_call_each_other_twice(tmp_path: Path) -> None:
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]
+    functions = []
+    for level in range(26):
+        inner = [("Relu", "") if not level else (f"f{level - 1}", "f")] * 2
+        names = ["a", "b", "c"]
+        nodes = [
+            helper.make_node(op, [names[i]], [names[i + 1]], domain=domain)
+            for i, (op, domain) in enumerate(inner)
+        ]
+        functions.append(helper.make_function("f", f"f{level}", ["a"], ["c"], nodes, opsets))
+    made = model([helper.make_node("f25", ["x"], ["y"], domain="f")], f=1)
+    made.functions.extend(functions)
+    with pytest.raises(ModelError, match="more than 1,048,576 nodes"):
+        openqnn.convert(save(made, tmp_path / "f.onnx"))
+    made.graph.node[0].op_type = "f3"
+    assert openqnn.convert(save(made, tmp_path / "g.onnx")).nodes

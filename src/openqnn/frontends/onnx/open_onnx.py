@@ -82,6 +82,7 @@ def _check_opset(model: OnnxModel) -> None:
 def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     from onnx import inliner
 
+    _check_growth(proto)
     try:
         keys = [(f.domain, f.name) for f in proto.functions]
         declared = [(domain, name) for domain, name in keys if custom_translator(name, domain)]
@@ -114,3 +115,32 @@ def open_importer(
         model = take_encodings(model)
         say_large_sums(model)
     return Importer(model, dimensions or Dimensions(), Path(name).name)
+
+
+MOST_NODES = 1 << 20  # of a model whose functions are written out
+
+
+def _check_growth(proto: onnx.ModelProto) -> None:
+    """ModelError where functions make more nodes of each other than any model has, or call themselves."""
+    bodies = {(f.domain, f.name): f.node for f in proto.functions}
+    sizes: dict[tuple[str, str], int] = {}
+    open_calls: set[tuple[str, str]] = set()
+
+    def size_of(nodes: Sequence[onnx.NodeProto]) -> int:
+        return sum(called(key) if (key := (n.domain, n.op_type)) in bodies else 1 for n in nodes)
+
+    def called(key: tuple[str, str]) -> int:
+        if key in open_calls:
+            raise ModelError(f"the model's function '{key[1]}' calls itself")
+        if key not in sizes:
+            open_calls.add(key)
+            sizes[key] = min(size_of(bodies[key]), MOST_NODES)
+            open_calls.discard(key)
+        return sizes[key]
+
+    try:
+        total = size_of(proto.graph.node)
+    except RecursionError as e:
+        raise ModelError("the model's functions call each other too deep") from e
+    if total >= MOST_NODES:
+        raise ModelError(f"the model's functions, written out, have more than {MOST_NODES:,} nodes")
