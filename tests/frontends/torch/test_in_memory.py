@@ -64,3 +64,29 @@ def test_encodings_of_a_quantized_program() -> None:
     kept = openqnn.convert(program, keep_quant_nodes=True)
     got = next(iter(openqnn.Session(kept).run({"x": x.numpy()}).values()))
     np.testing.assert_allclose(got, net(x).numpy(), atol=1e-6)
+
+
+def test_a_body_without_gradients_is_inlined() -> None:
+    class Still(torch.nn.Module):
+        def forward(self, x):
+            with torch.no_grad():
+                y = torch.relu(x) * 2
+            return y + 1
+
+    x = torch.randn(2, 3)
+    graph = openqnn.convert(Still(), (x,))
+    got = next(iter(openqnn.Session(graph).run({"x": x.numpy()}).values()))
+    np.testing.assert_allclose(got, Still()(x).numpy(), atol=1e-6)
+
+
+def test_what_the_table_lacks_goes_through_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxscript", reason="torch's exporter to ONNX needs onnxscript")
+    from openqnn.frontends.torch import importer
+
+    real = importer.find
+    monkeypatch.setattr(importer, "find", lambda target: None if "relu" in target else real(target))
+    monkeypatch.setattr(importer.decompose, "body_of", lambda *_: None)
+    x = torch.randn(2, 3)
+    with pytest.warns(openqnn.OpenQnnWarning, match=r"aten\.relu: not in our table.*ONNX"):
+        graph = openqnn.convert(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()).eval(), (x,))
+    assert [n.op for n in graph.nodes][-1] == "Relu"

@@ -104,8 +104,8 @@ def _stretch(path: Path, mapped: memoryview, info: zipfile.ZipInfo) -> memoryvie
     what = f"{path}: entry {info.filename!r}"
     if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
         raise ModelError(f"{what} is compressed; torch stores entries as they are", hint="export it again")
-    if info.header_offset + _LOCAL.size > len(mapped):
-        raise ModelError(f"{what} begins behind the end of the file", hint="export it again")
+    if not 0 <= info.header_offset <= len(mapped) - _LOCAL.size:
+        raise ModelError(f"{what} begins outside of the file", hint="export it again")
     header = _LOCAL.unpack_from(mapped, info.header_offset)
     start = info.header_offset + _LOCAL.size + header[9] + header[10]
     if header[0] != b"PK\x03\x04" or start + info.file_size > len(mapped):

@@ -26,14 +26,14 @@ _signature: Any = import_module("torch.export.graph_signature")
 InputKind, OutputKind = _signature.InputKind, _signature.OutputKind
 
 
-def program_of(source: Any, example_inputs: Any = None) -> Program:
-    """The program of a module or of an exported program."""
+def exported_of(source: Any, example_inputs: Any = None) -> Any:
+    """The exported program of a module, or the one that is given."""
     if isinstance(source, torch.nn.Module):
-        return from_exported(exported(source, example_inputs), type(source).__name__)
+        return exported(source, example_inputs)
     if not isinstance(source, torch.export.ExportedProgram):
         kind = f"{type(source).__module__}.{type(source).__qualname__}"
         raise ModelError(f"a {kind} is no model that can be converted", hint="give a module, or its export")
-    return from_exported(source, "program")
+    return source
 
 
 def exported(module: Any, example_inputs: Any) -> Any:
@@ -169,6 +169,9 @@ def arguments_of(node: Any) -> tuple[Argument, ...]:
 
 
 def argument(value: Any) -> Any:
+    if isinstance(value, torch.fx.Node) and value.op == "get_attr":
+        found = getattr(value.graph.owning_module, str(value.target), None)
+        return body_program(found) if isinstance(found, torch.fx.GraphModule) else Ref(value.name)
     if isinstance(value, torch.fx.Node):
         return Ref(value.name)
     if isinstance(value, tuple | list):
@@ -180,6 +183,21 @@ def argument(value: Any) -> Any:
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         raise UsageError(f"the program has a free symbol {value} among its arguments")
     return value
+
+
+def body_program(module: Any) -> Program:
+    """The body of a higher-order op."""
+    nodes = list(module.graph.nodes)
+    results = argument(next(n for n in nodes if n.op == "output").args[0])
+    listed = results if isinstance(results, list) else [results]
+    called = [node_of(n) for n in nodes if n.op == "call_function"]
+    return Program(
+        "body",
+        tuple(ProgramInput(n.name) for n in nodes if n.op == "placeholder"),
+        tuple(ProgramOutput(r) for r in listed),
+        tuple(n for n in called if n is not None),
+        tensors_of(nodes),
+    )
 
 
 def _input(spec: Any, written: set[Any]) -> ProgramInput:

@@ -34,6 +34,10 @@ from openqnn.frontends.translation import Refused, narrow_type
 from openqnn.ir import Array, DType, Port, Value
 
 _DEEPEST = 8  # decompositions of decompositions
+_WRAPPERS = {
+    f"torch.ops.higher_order.{name}"
+    for name in ("wrap_with_set_grad_enabled", "wrap_with_autocast", "wrap_activation_checkpoint", "wrap")
+}
 
 families.load()
 
@@ -138,7 +142,8 @@ class Importer(BaseImporter[ProgramNode]):
         op = op_label(node.target)
         label = next((o for o in node.outputs if o), op)
         if not self._is_known(node):
-            if not self._has_row(node.target) and not numbers.knows(node.target):
+            known = self._has_row(node.target) or node.target.removesuffix(".default") in _WRAPPERS
+            if not known and not numbers.knows(node.target):
                 self.add_problem(op, describe_source(node, label), f"{op} has no QNN equivalent")
             self._assume(node)
             return
@@ -194,6 +199,8 @@ class Importer(BaseImporter[ProgramNode]):
         declared = self._declared(node.target)
         if declared is not None:
             return self._call_custom(declared, arguments)
+        if node.target.removesuffix(".default") in _WRAPPERS:
+            return self._inlined(arguments)
         target = without_write(node.target) if is_write(node.target) else node.target
         translator = find(target)
         try:
@@ -228,6 +235,21 @@ class Importer(BaseImporter[ProgramNode]):
             self.t.fixed = fixed
             self._depth -= 1
             self.t.restore(place)
+
+    def _inlined(self, arguments: Sequence[Argument]) -> list[Any]:
+        """A body that is called once, with gradients or mixed precision switched around it."""
+        at = next((i for i, a in enumerate(arguments) if isinstance(a.value, Program)), None)
+        if at is None:
+            raise Refused("a wrapper without a body")
+        body: Program = arguments[at].value
+        given = [
+            v for a in arguments[at + 1 :] for v in (a.value if isinstance(a.value, list) else [a.value])
+        ]
+        if len(given) != len(body.inputs):
+            raise Refused(f"a body with {len(body.inputs)} inputs is called with {len(given)}")
+        inputs = {i.name: v for i, v in zip(body.inputs, given, strict=True)}
+        results = [o.value for o in body.outputs]
+        return self._run_body(decompose.Body(inputs, {}, body.nodes, results), Refused("in its body"))
 
     def _inner(self, node: ProgramNode) -> None:
         self.t.op, self.t.outputs = split_target(node.target)[1], node.outputs

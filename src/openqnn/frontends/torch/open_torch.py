@@ -39,15 +39,23 @@ def open_importer(
     if isinstance(source, str | os.PathLike) and kind_of(source) is ArchiveKind.SCRIPT:
         from openqnn.frontends.torch.torchscript import open_script
 
-        path = Path(cast("str | os.PathLike[str]", source))
         more = {"prune": prune, "keep_quant_nodes": keep_quant_nodes}
-        return open_script(path, dimensions, outputs, libraries, **more)
+        return open_script(
+            Path(cast("str | os.PathLike[str]", source)), dimensions, outputs, libraries, **more
+        )
     if libraries:
         from openqnn.frontends.torch.torchscript import load_libraries
 
         load_libraries(libraries)
-    program = open_program(source, example_inputs)
-    return importer_of(program, dimensions, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
+    more = {"prune": prune, "keep_quant_nodes": keep_quant_nodes}
+    if isinstance(source, str | os.PathLike):
+        return importer_of(open_program(source), dimensions, outputs, **more)
+    from openqnn.frontends.torch.from_torch import exported_of, from_exported
+    from openqnn.frontends.torch.onnx_fallback import FallbackImporter, onnx_importer
+
+    exported = exported_of(source, example_inputs)
+    first = importer_of(from_exported(exported, type(source).__name__), dimensions, outputs, **more)
+    return FallbackImporter(first, lambda: onnx_importer(exported, dimensions, outputs, **more))
 
 
 def importer_of(
@@ -90,15 +98,9 @@ def _needed(program: Program) -> tuple[ProgramNode, ...]:
     return tuple(reversed(kept))
 
 
-def open_program(source: Any, example_inputs: Any = None) -> Program:
-    if not isinstance(source, str | os.PathLike):
-        from openqnn.frontends.torch.from_torch import program_of
-
-        return program_of(source, example_inputs)
-    return _from_file(Path(cast("str | os.PathLike[str]", source)))
-
-
-def _from_file(path: Path) -> Program:
+def open_program(source: str | os.PathLike[str]) -> Program:
+    """The program of a .pt2 file; ModelError for any other."""
+    path = Path(source)
     from openqnn.frontends.torch.read_pt2 import read_pt2
 
     if not path.is_file():
