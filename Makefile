@@ -15,8 +15,8 @@ FRAMEWORKS := .venv-frameworks/installed
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(STAMP) ## Convert, inspect and run a real network, and compare with ONNX Runtime
-	@PATH="$(CURDIR)/$(BIN):$$PATH" python examples/run.py examples/01_first_model
+demo: $(STAMP) ## Show the whole job on a real photo network: convert, quantize, compile, run, report
+	@$(BIN)/openqnn demo build/demo
 
 test: $(STAMP) models providers ## Run the tests (ARGS="tests/ops -x" to choose, WORKERS=4 for more processes)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,14 @@ class OnnxRuntimeRunner:
         threads: int = 0,
         optimize: bool = True,
         custom_ops: str = "",
+        input_shapes: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        """`custom_ops` is a library of operations that ONNX Runtime loads."""
+        """`custom_ops` is a library of operations that ONNX Runtime loads, `input_shapes` count more than
+        what the model declares."""
         self._threads, self._optimize, self._custom_ops = threads, optimize, custom_ops
         self._folder = "" if isinstance(model, onnx.ModelProto) else str(Path(model).absolute().parent)
         self._model = model if isinstance(model, onnx.ModelProto) else _read(Path(model))
+        _set_shapes(self._model, input_shapes or {})
         self._own = [output.name for output in self._model.graph.output]
         self._sessions: dict[tuple[str, ...], ort.InferenceSession] = {(): self._open(())}
 
@@ -100,3 +103,18 @@ def _read(path: Path) -> onnx.ModelProto:
         raise ModelError(f"{path}: no such file") from error
     except Exception as error:  # whatever protobuf raises on other bytes
         raise ModelError(f"{path}: not an ONNX model") from error
+
+
+def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Declares inputs anew; what the model says of tensors behind them is left to be inferred."""
+    if not shapes:
+        return
+    for value in model.graph.input:
+        if value.name in shapes:
+            declared = value.type.tensor_type.shape
+            del declared.dim[:]
+            for size in shapes[value.name]:
+                declared.dim.add().dim_value = size
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    del model.graph.value_info[:]

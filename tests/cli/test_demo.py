@@ -1,0 +1,19 @@
+"""openqnn demo: the whole job, whose numbers agree with ONNX Runtime and with each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.tool import openqnn
+
+
+def test_the_whole_job(tmp_path: Path) -> None:
+    result = openqnn("demo", tmp_path / "demo", "--json")
+    assert result.code == 0, result.err
+    record = json.loads(result.out)
+    assert abs(record["float"] - record["onnxruntime"]) < 1e-4
+    assert abs(record["fixed"] - record["float"]) < 0.1
+    assert record["htp"] is None or abs(record["htp"] - record["fixed"]) < 0.02
+    for name in ("face.oqnn", "face.quantized.oqnn", "report.html", "graph.html"):
+        assert (tmp_path / "demo" / name).stat().st_size > 10_000
