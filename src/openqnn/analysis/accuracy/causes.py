@@ -70,6 +70,7 @@ CAUSES: dict[str, Cause] = {
             "the layer computes in floating point between others in fixed point: its encodings are missing",
             "add encodings of its tensors to the overrides, or calibrate with data",
             "encoding",
+            severe=False,
         ),
         Cause(
             "few-weight-bits",
@@ -133,21 +134,10 @@ CAUSES: dict[str, Cause] = {
             "encoding",
         ),
         Cause(
-            "known-fault",
-            "the library is known to compute this otherwise",
-            "use the form that OpenQNN's passes put in its place (backend htp)",
-        ),
-        Cause(
             "arithmetic",
             "the layer computes something else than its numbers say",
             "report it with openqnn reduce, and give the node 16 bits or floating point",
             "16 bits",
-        ),
-        Cause(
-            "noise",
-            "rounding, as much as is usual for these widths",
-            "nothing: look at layers above",
-            severe=False,
         ),
     )
 }

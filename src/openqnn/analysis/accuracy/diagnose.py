@@ -88,6 +88,7 @@ class _Doctor:
         value = self.fixed[name]
         if value.encoding is None:
             yield from self._half(layer, name, tally)
+            yield from self._island(layer, name, value)
             return
         if self._is_inherited(layer, name):
             return
@@ -147,6 +148,16 @@ class _Doctor:
             and _same_step(self.usual[o].encoding, encoding)
             for o in others
         )  # fmt: skip
+
+    def _island(self, layer: Layer, name: str, value: Value) -> Iterator[Finding]:
+        """A layer that leaves fixed point, though what reads it goes on there."""
+        read = any(
+            v is not None and not v.is_constant and v.dtype.is_fixed for n in layer.fixed for v in n.inputs
+        )
+        behind = [v for user in value.users for v in user.outputs]
+        if read and value.dtype.is_float and behind and all(v.dtype.is_fixed for v in behind):
+            detail = f"{value.dtype.label} between tensors in fixed point"
+            yield Finding(CAUSES["missing-encoding"], name, detail, 0.0)
 
     def _half(self, layer: Layer, name: str, tally: Tally) -> Iterator[Finding]:
         if self.fixed[name].dtype is not DType.FLOAT_16:
