@@ -18,3 +18,19 @@ def declare_ops(arguments: Namespace) -> None:
         from openqnn.api.custom_ops import load_custom_ops
 
         load_custom_ops(*files)
+    _use_libraries(arguments)
+
+
+def _use_libraries(arguments: Namespace) -> None:
+    """What --converter_op_package_lib and --op_package_lib say of the operations that are declared."""
+    shapes = getattr(arguments, "converter_op_package_lib", "")
+    numbers = getattr(arguments, "op_package_lib", "")
+    if shapes:
+        from openqnn.vendor.custom_op_libraries import use_converter_libraries
+
+        use_converter_libraries([path for path in shapes.split(",") if path])
+    if numbers:
+        from openqnn.qnn.op_package_library import op_package_libraries
+        from openqnn.vendor.custom_op_libraries import use_op_package_libraries
+
+        use_op_package_libraries(op_package_libraries(numbers))

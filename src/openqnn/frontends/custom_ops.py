@@ -189,13 +189,24 @@ def _results(
     schema, first = OPS[op.key], next((v for v in inputs if v is not None), None)
     full = complete(schema, dict(params), first.rank if first is not None else 0, op.key)
     node = Node(op.key, t.builder.stem, list(inputs), [], full, t.builder.source, op.package)
+    if op.inferred is not None and op.shapes is None:
+        node.outputs = [Value(name, DType.FLOAT_32, ()) for name in t.outputs]  # as many as the model has
+        return _split(op.inferred(node))
     if op.shapes is None and op.function is None:
         shapes = _stated(op, t)
         return shapes, [_dtype(op, i, first, None) for i in range(len(shapes))]
-    made = results_of(op, node) if op.function is not None else []
     shapes = [tuple(s) for s in schema.infer(node)]
+    return shapes, _computed_types(op, node, first, len(shapes))
+
+
+def _computed_types(op: CustomOp, node: Node, first: Value | None, count: int) -> list[DType]:
+    made = results_of(op, node) if op.function is not None else []
     kinds = [narrow_type(dtype_of(a.dtype)) for a in made]
-    return shapes, [_dtype(op, i, first, kinds[i] if i < len(kinds) else None) for i in range(len(shapes))]
+    return [_dtype(op, i, first, kinds[i] if i < len(kinds) else None) for i in range(count)]
+
+
+def _split(found: Sequence[tuple[Shape, DType]]) -> tuple[list[Shape], list[DType]]:
+    return [shape for shape, _ in found], [dtype for _, dtype in found]
 
 
 def _stated(op: CustomOp, t: Translation) -> list[Shape]:

@@ -79,6 +79,11 @@ class Node:
     source: str = ""
     package: str = BUILTIN_PACKAGE
 
+    def __post_init__(self) -> None:
+        """The op's key names its package: whoever copies a node need not."""
+        if PACKAGE_MARK in self.op:
+            self.package = self.op.rpartition(PACKAGE_MARK)[0]
+
     def x(self, index: int) -> Value:
         """Input `index`, which must be there."""
         value = self.inputs[index] if index < len(self.inputs) else None

@@ -18,7 +18,7 @@ import numpy as np
 from openqnn.errors import BackendError, ModelError, ShapeError, UsageError
 from openqnn.formats.op_package import BACKEND_SPECIFIC, BACKENDS, PREFIX, OpDef, OperandDef, OpPackage
 from openqnn.ir import BUILTIN_PACKAGE, Array, DType, Graph, Node, ParamValue, Shape, op_key
-from openqnn.ops.schema import ABSENT, FREE, OPS, REQUIRED, Operand, OpSchema, Param, Result, Role
+from openqnn.ops.schema import ABSENT, FREE, OPS, REQUIRED, Compute, Operand, OpSchema, Param, Result, Role
 
 Function: TypeAlias = Callable[..., Any]
 """Arrays of the inputs, then parameters by keyword; gives an array, or a tuple of them."""
@@ -44,6 +44,8 @@ class CustomOp:
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     tensors: str = "numpy"
     origin: str = ""
+    inferred: Callable[[Node], Sequence[tuple[Shape, DType]]] | None = None
+    """Shapes and types by a converter op package, which counts more than what a model states."""
     seen: bool = False
     """Not declared by anybody: it was met in a file."""
 
@@ -54,6 +56,7 @@ class CustomOp:
 
 _CUSTOM: Final[dict[str, CustomOp]] = {}
 _PACKAGES: Final[dict[str, OpPackage]] = {}
+_PROVIDED: Final[dict[str, Compute]] = {}
 
 
 def custom_ops() -> list[CustomOp]:
@@ -97,7 +100,7 @@ def _completed(known: CustomOp, op: CustomOp) -> CustomOp:
         known, declared=written, origin=op.origin or known.origin,
         function=op.function or known.function, shapes=op.shapes or known.shapes,
         domain=op.domain if op.domain is not None else known.domain, cpp=op.cpp or known.cpp,
-        attributes={**known.attributes, **op.attributes},
+        attributes={**known.attributes, **op.attributes}, inferred=op.inferred or known.inferred,
         tensors=op.tensors if op.function else known.tensors,
     )  # fmt: skip
 
@@ -157,12 +160,21 @@ def packages_of(graph: Graph) -> list[OpPackage]:
     ]
 
 
+def provide_compute(package: str, name: str, compute: Compute) -> None:
+    """What computes an op that has no function, whether it is declared by now or will be by a file."""
+    key = op_key(package, name)
+    _PROVIDED[key] = compute
+    if key in _CUSTOM:
+        _put(_CUSTOM[key])
+
+
 def forget_custom_ops() -> None:
     """No custom operation is declared any more."""
     for key in _CUSTOM:
         del OPS[key]
     _CUSTOM.clear()
     _PACKAGES.clear()
+    _PROVIDED.clear()
 
 
 # -- from the record to the schema ---------------------------------------------------------------------------
@@ -179,7 +191,8 @@ def schema_from(op: CustomOp) -> OpSchema:
     return OpSchema(
         op.key, declared.description or f"An operation of package {op.package}.", inputs, outputs,
         tuple(_param(op, d) for d in declared.params), partial(_shapes, op),
-        compute=partial(_compute, op) if op.function else None, why_not="" if op.function else missing,
+        compute=partial(_compute, op) if op.function else _PROVIDED.get(op.key),
+        why_not="" if op.function or op.key in _PROVIDED else missing,
         widths=_widths(op),
     )  # fmt: skip
 
@@ -262,6 +275,8 @@ def _shapes(op: CustomOp, node: Node) -> Sequence[Shape]:
     """By its rule, by its function, or as the node says itself."""
     if op.shapes is not None:
         return op.shapes(node)
+    if op.inferred is not None:
+        return [shape for shape, _ in op.inferred(node)]
     if op.function is not None:
         return [tuple(r.shape) for r in results_of(op, node)]
     if node.outputs:

@@ -7,8 +7,22 @@ from typing import Any
 
 from openqnn.options.field import option, refused
 
-NO_PACKAGES = "models with operations of other op packages cannot be converted in this version"
 NO_ARCH_CHECKER = "the architecture checker is a tool of its own, and not part of this version"
+
+
+def op_package_lib() -> Any:
+    return option(
+        "", "--op_package_lib", "-opl", metavar="LIBRARIES",
+        help="op packages that compute custom operations without a Python function while ranges are"
+        " measured: PATH:PROVIDER, separated by commas",
+    )  # fmt: skip
+
+
+def converter_op_package_lib() -> Any:
+    return option(
+        "", "--converter_op_package_lib", "-cpl", metavar="LIBRARIES",
+        help="libraries that know the output shapes of custom operations, separated by commas",
+    )  # fmt: skip
 
 
 def op_package_config() -> Any:
@@ -22,14 +36,8 @@ def op_package_config() -> Any:
 class Packages:
     """Op packages."""
 
-    op_package_lib: None = refused(
-        "--op_package_lib", "-opl", why=NO_PACKAGES, metavar="LIBRARIES",
-        help="op package libraries that the quantizer runs",
-    )  # fmt: skip
-    converter_op_package_lib: None = refused(
-        "--converter_op_package_lib", "-cpl", why=NO_PACKAGES, metavar="LIBRARIES",
-        help="libraries that know the output shapes of custom operations",
-    )  # fmt: skip
+    op_package_lib: str = op_package_lib()
+    converter_op_package_lib: str = converter_op_package_lib()
     package_name: str = option(
         "", "-p", "--package_name", metavar="NAME", exclusive="package",
         help="op package of every node (default: qti.aisw)",
@@ -41,10 +49,7 @@ class Packages:
 class QairtPackages:
     """Op packages."""
 
-    converter_op_package_lib: None = refused(
-        "--converter_op_package_lib", "-cpl", why=NO_PACKAGES, metavar="LIBRARIES",
-        help="libraries that know the output shapes of custom operations",
-    )  # fmt: skip
+    converter_op_package_lib: str = converter_op_package_lib()
     package_name: str = option(
         "", "--package_name", "-p", metavar="NAME", exclusive="package",
         help="op package of every node (default: qti.aisw)",

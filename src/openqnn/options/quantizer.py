@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from openqnn.options.field import option, refused
-from openqnn.options.packages import NO_PACKAGES
+from openqnn.options.field import option
+from openqnn.options.packages import op_package_lib
 
 QUANTIZERS = ("tf", "symmetric", "enhanced", "adjusted")
 CALIBRATIONS = ("min-max", "sqnr", "entropy", "mse", "percentile")
@@ -199,10 +199,7 @@ class QairtQuantizerFiles:
     use_aimet_quantizer: bool = option(
         False, "--use_aimet_quantizer", help="let AIMET (package aimet-onnx) find the encodings"
     )
-    op_package_lib: None = refused(
-        "--op_package_lib", "-opl", why=NO_PACKAGES, metavar="LIBRARIES",
-        help="op package libraries that the quantizer runs",
-    )  # fmt: skip
+    op_package_lib: str = op_package_lib()
     debug: int | None = option(
         None, "--debug", metavar="LEVEL", nargs="?", const=1, parse=int,
         help="tell on stderr where every encoding came from",
