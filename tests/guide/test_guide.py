@@ -96,7 +96,8 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network in fixed point, as a file."""
     file = tmp_path_factory.mktemp("guide") / "digits.oqnn"
     inputs = sample_inputs("mnist_conv")
-    openqnn.quantize(model_path("mnist_conv"), [inputs], backend="cpu", algorithms=(), act_bw=8).save(file)
+    choices = {"backend": "cpu", "algorithms": (), "act_bw": 8, "per_row": False}
+    openqnn.quantize(model_path("mnist_conv"), [inputs], **choices).save(file)
     return file
 
 

@@ -12,6 +12,7 @@ from openqnn.errors import InputError, UsageError
 from openqnn.qnn.profile import node_costs
 from openqnn.runtime.boundary import accepted
 from openqnn.vendor.execute_events import execute_events
+from openqnn.vendor.trust import trusting
 
 SLOW = 10.0  # milliseconds
 _CONVOLUTIONS = ("conv2d", "conv3d", "transposeconv2d")
@@ -20,15 +21,19 @@ _DENSE = ("fullyconnected", "matmul", "dense")
 
 class QNNDebugger:
     """Milliseconds of each layer: measured by libQnnCpu on this machine, or with `backend="htp"` estimated
-    for SM8650 by libQnnHtp's cost model, which wants a model in fixed point."""
+    for SM8650 by libQnnHtp's cost model, which wants a model in fixed point. A model library is code, and is
+    read only where `trust` says that you know where it comes from."""
 
-    def __init__(self, model_path: str | os.PathLike[str], backend: str = "cpu") -> None:
+    def __init__(
+        self, model_path: str | os.PathLike[str], backend: str = "cpu", *, trust: bool = False
+    ) -> None:
         if backend not in ("cpu", "htp"):
             raise UsageError(f"layers are timed on 'cpu' or 'htp', not on {backend!r}")
         self.model_path = os.fspath(model_path)
         self.backend = backend
         self.layer_timings: dict[str, float] = {}
-        self._graph = open_graph(model_path)
+        with trusting(trust):
+            self._graph = open_graph(model_path)
         self._net = lower(self._graph)
         self._kinds = {node.name: node.op.lower() for node in self._net.nodes}
 

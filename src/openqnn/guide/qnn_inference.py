@@ -13,6 +13,7 @@ import numpy as np
 from openqnn.api.session import Session
 from openqnn.errors import UsageError
 from openqnn.ir import Array, Value
+from openqnn.vendor.trust import trusting
 
 LIBRARIES = {"htp": "htp", "cpu": "libQnnCpu.so", "gpu": "libQnnGpu.so"}
 
@@ -20,7 +21,8 @@ LIBRARIES = {"htp": "htp", "cpu": "libQnnCpu.so", "gpu": "libQnnGpu.so"}
 class QNNInference:
     """A model library, DLC, context binary, .oqnn or source model on `backend`: "htp", "cpu" or "gpu".
 
-    Offsets have the sign of a zero point here: stored = real / scale + offset. A model with one input takes
+    A model library is code, which is run only where `trust` says that you know where it comes from. Offsets
+    have the sign of a zero point here: stored = real / scale + offset. A model with one input takes
     an array, one with several takes arrays by name; so it is with outputs.
     """
 
@@ -31,10 +33,11 @@ class QNNInference:
         *,
         soc: str | int | None = None,
         timeout: float = 600.0,
+        trust: bool = False,
     ) -> None:
         self.model_path = os.fspath(model_path)
         self.backend = backend
-        self._soc, self._timeout = soc, timeout
+        self._soc, self._timeout, self._trust = soc, timeout, trust
         self.context: Session | None = None
         self._initialize()
 
@@ -59,7 +62,8 @@ class QNNInference:
             raise UsageError(f"there is no backend {self.backend!r}", hint=f"one of {', '.join(LIBRARIES)}")
         library = LIBRARIES.get(self.backend, self.backend)
         soc = self._soc if Path(library).name.startswith(("htp", "libQnnHtp")) else None
-        self.context = Session(self.model_path, backend=library, soc=soc, timeout=self._timeout)
+        with trusting(self._trust):
+            self.context = Session(self.model_path, backend=library, soc=soc, timeout=self._timeout)
         graph = self.context.graph
         self._inputs = {value.name: value for value in graph.inputs}
         self._outputs = {value.name: value for value in graph.outputs}
