@@ -139,6 +139,15 @@ def test_samples_with_nan_are_told_once_and_left_out() -> None:
     assert_refused(openqnn(*quantize("--target_sqnr", 30)), "all of these have NaN")
 
 
+def test_the_report_has_the_verdict_and_the_facts_of_the_run() -> None:
+    done = openqnn(*quantize("--act_bw", 8, "--report", "facts.html"))
+    assert done.code == 0 and "quantization is " in done.out, done.err
+    page = Path("facts.html").read_text(encoding="utf-8")
+    assert 'class="verdict">quantization is ' in page and "on the calibration samples" in page
+    assert "bytes in floating point" in page and "order of the graph" in page
+    assert '<a href="#t0">' in page and '<tr id="t0">' in page
+
+
 def test_a_report_replaces_nothing_but_reports() -> None:
     Path("mine.html").write_text("<!doctype html><title>mine</title>")
     Path("list.txt").write_text("data/0.npy\n")

@@ -19,6 +19,8 @@ th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align:
 th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.name { font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; }
+.verdict { font-size: 1.1rem; font-weight: 600; } .facts { width: auto; } .facts th { cursor: auto; }
+tr:target { background: #e0a00033; }
 .bad { color: var(--bad); font-weight: 600; }
 svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); stroke-width: 1; }
 svg .dot { fill: var(--bar); } svg .dot.weak { fill: var(--bad); } svg .goal { stroke: var(--mark); }
@@ -64,13 +66,14 @@ def quant_page(report: QuantReport) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<style>{STYLE}</style></head><body>",
             f"<h1>Quantization of {escape(report.name)}</h1>",
-            f"<p>{report.fixed_nodes} of {report.nodes} nodes compute in fixed point.</p>",
+            f'<p class="verdict">{escape(report.verdict)}</p>' if report.verdict else "",
+            _facts(report),
             "<h2>Outputs against floating point</h2>",
             _outputs(report.outputs),
             "<h2>Signal to noise ratio through the graph</h2>",
             _course(report.tensors),
             "<h2>Where most is lost, and what would mend it</h2>",
-            _worst(report.worst),
+            _worst(report.worst, report.tensors),
             "<h2>All tensors</h2>",
             '<input id="find" placeholder="find a tensor" aria-label="find a tensor">',
             _all(report.tensors),
@@ -90,13 +93,30 @@ def _number(value: float, unit: str = "", weak: bool = False) -> str:
     return f'<td class="n{" bad" if weak else ""}" data-v="{key:.6g}">{text}</td>'
 
 
+def _facts(report: QuantReport) -> str:
+    """What the run was: nodes, samples, and what the caller knows of it."""
+    known = [("nodes in fixed point", f"{report.fixed_nodes} of {report.nodes}")]
+    known += [("figures", report.on)] if report.on else []
+    rows = (f"<tr><th>{escape(n)}</th><td>{escape(t)}</td></tr>" for n, t in (*known, *report.facts))
+    return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _anchors(tensors: Sequence[TensorReport]) -> dict[str, str]:
+    """The rows of the table of all tensors, by name."""
+    return {t.name: f"t{i}" for i, t in enumerate(tensors)}
+
+
 def _outputs(outputs: Sequence[OutputReport]) -> str:
     rows = (
-        f'<tr><td class="name">{escape(o.name)}</td>{_number(o.sqnr, " dB")}'
+        f'<tr><td class="name">{escape(_labelled(o))}</td>{_number(o.sqnr, " dB")}'
         f'<td class="n">{o.cosine:.6f}</td></tr>'
         for o in outputs
     )
     return _table(("output", "SQNR", "cosine"), rows)
+
+
+def _labelled(output: OutputReport) -> str:
+    return f"{output.name}: {output.part}" if output.part else output.name
 
 
 def _course(tensors: Sequence[TensorReport]) -> str:
@@ -106,23 +126,31 @@ def _course(tensors: Sequence[TensorReport]) -> str:
         return "<p>No tensor has noise.</p>"
     width, height, top = 1100, 220, max(60.0, *(t.sqnr for t in shown))
     y = lambda db: height - 20 - (height - 30) * max(db, 0.0) / top
+    anchors = _anchors(tensors)
     dots = "".join(
-        f'<circle class="dot{" weak" if t.sqnr < GOOD_SQNR / 2 else ""}" r="3" '
+        f'<a href="#{anchors[t.name]}"><circle class="dot{" weak" if t.sqnr < GOOD_SQNR / 2 else ""}" r="3" '
         f'cx="{30 + (width - 40) * i / max(len(shown) - 1, 1):.1f}" cy="{y(t.sqnr):.1f}">'
-        f"<title>{escape(t.name)} ({escape(t.op)}): {t.sqnr:.1f} dB</title></circle>"
+        f"<title>{escape(t.name)} ({escape(t.op)}): {t.sqnr:.1f} dB</title></circle></a>"
         for i, t in enumerate(shown)
     )
     ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db}</text>' for db in range(0, int(top) + 1, 20))
     goal = f'<line class="goal" x1="25" x2="{width}" y1="{y(GOOD_SQNR):.1f}" y2="{y(GOOD_SQNR):.1f}"/>'
     box = f'viewBox="0 0 {width} {height}" role="img" aria-label="SQNR in dB"'
-    return f'<div class="course"><svg {box}>{ticks}{goal}{dots}</svg></div>'
+    unit = f'<text x="0" y="9">dB</text><text x="{width - 90}" y="{height - 4}">order of the graph</text>'
+    legend = (
+        "<p>A dot is a tensor; it leads to its row. Above the line,"
+        f" {GOOD_SQNR:.0f} dB, little is lost; red dots are below {GOOD_SQNR / 2:.0f} dB.</p>"
+    )
+    return f'<div class="course"><svg {box}>{ticks}{unit}{goal}{dots}</svg></div>{legend}'
 
 
-def _worst(worst: Sequence[TensorReport]) -> str:
+def _worst(worst: Sequence[TensorReport], tensors: Sequence[TensorReport]) -> str:
     if not worst:
         return "<p>Nothing stands out.</p>"
+    anchors = _anchors(tensors)
+    link = lambda t: f'<a href="#{anchors[t.name]}">{escape(t.name)}</a>'
     rows = (
-        f'<tr><td class="name">{escape(t.name)}</td><td>{escape(t.op)}</td>{_number(t.sqnr, " dB")}'
+        f'<tr><td class="name">{link(t)}</td><td>{escape(t.op)}</td>{_number(t.sqnr, " dB")}'
         f"{_number(t.own_sqnr, ' dB')}<td>{_histogram(t)}</td><td>{escape(t.advice)}</td></tr>"
         for t in worst
     )
@@ -130,13 +158,18 @@ def _worst(worst: Sequence[TensorReport]) -> str:
 
 
 def _all(tensors: Sequence[TensorReport]) -> str:
-    return _table(HEAD, (_row(t) for t in tensors), ' id="all"')
+    anchors = _anchors(tensors)
+    legend = (
+        "<p>SQNR: with the noise of the tensors before; alone: what the encoding itself allows. Bars are"
+        " counts on a logarithmic scale, red lines the ends of the encoding.</p>"
+    )
+    return legend + _table(HEAD, (_row(t, anchors[t.name]) for t in tensors), ' id="all"')
 
 
-def _row(t: TensorReport) -> str:
+def _row(t: TensorReport, anchor: str) -> str:
     weak = t.own_sqnr < GOOD_SQNR / 2
     return (
-        f'<tr><td class="name">{escape(t.name)}</td><td>{escape(t.op)}</td><td>{t.dtype}</td>'
+        f'<tr id="{anchor}"><td class="name">{escape(t.name)}</td><td>{escape(t.op)}</td><td>{t.dtype}</td>'
         f"{_number(t.sqnr, ' dB')}{_number(t.own_sqnr, ' dB', weak)}{_number(100 * t.clipped, ' %')}"
         f'<td class="n">{t.low:.4g} to {t.high:.4g}</td>'
         f'<td class="n">{t.seen_low:.4g} to {t.seen_high:.4g}</td>'

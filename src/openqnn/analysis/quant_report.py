@@ -60,7 +60,7 @@ class OutputReport:
 class QuantReport:
     """All tensors in the order of the graph; `worst` are those where most is lost.
 
-    `on` says what kind of samples it was measured on.
+    `on` says what kind of samples it was measured on, `facts` what else there is to know of the run.
     """
 
     name: str
@@ -71,6 +71,7 @@ class QuantReport:
     worst: tuple[TensorReport, ...]
     on: str = ""
     verdict: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array]]) -> QuantReport:
@@ -89,8 +90,12 @@ def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array
             tensors.append(_activation(fixed, value, noise[value.name], value in narrow))
     computing = [n for n in fixed.nodes if not schema_of(n).on_stored]
     in_fixed = sum(any(v.dtype.is_fixed for v in n.outputs) for n in computing)
-    worst = sorted((t for t in tensors if t.advice), key=lambda t: t.sqnr)[:WORST]
+    worst = sorted((t for t in tensors if t.advice or _is_poor(t)), key=lambda t: t.sqnr)[:WORST]
     return QuantReport(fixed.name, len(computing), in_fixed, outputs, tuple(tensors), tuple(worst))
+
+
+def _is_poor(tensor: TensorReport) -> bool:
+    return not tensor.is_weight and tensor.sqnr < GOOD_SQNR
 
 
 def _is_shared(graph: Graph, value: Value) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from argparse import Namespace
 from dataclasses import replace
@@ -135,13 +136,30 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     if figures:  # tensors inside may be scaled, but outputs are what they always were
         outputs = tuple(OutputReport(f.output, f.sqnr, f.cosine, f.part) for f in figures)
         report = replace(report, outputs=outputs)
-    report = replace(report, on=found.tested.words, verdict=str(found.verdict or ""))
+    report = replace(
+        report, on=found.tested.words, verdict=str(found.verdict or ""), facts=_facts(found, made, asked)
+    )
     if not output.quiet:
         print_quantization(report)
     if output.report:
         with replacing_any_kind(output.overwrite), replacing(output.report) as file:
             file.write(quant_page(report).encode())
         print(output.report)
+
+
+def _facts(found: Outcome, made: Graph, asked: Asked) -> tuple[tuple[str, str], ...]:
+    """What a reader of the report wants to know of the run, and the command that may mend it."""
+    size = lambda graph: sum(v.nbytes for v in graph.constants())
+    known = [
+        ("command", shlex.join(["openqnn", *sys.argv[1:]])),
+        ("data", asked.data.input_list),
+        ("weights", f"{size(found.origin):,} bytes in floating point, {size(made):,} in fixed point"),
+    ]
+    remedy = found.verdict.remedy if found.verdict is not None else None
+    if remedy is not None:
+        options = " ".join(f"--{word.replace('=', ' ')}" for word in remedy.option.split(", "))
+        known.append(("what would mend it", f"{options}: {remedy.what}, {remedy.sqnr:.1f} dB"))
+    return tuple(known)
 
 
 COMMAND = Command(
