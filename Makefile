@@ -10,7 +10,7 @@ AIMET := .venv-aimet/installed
 FRAMEWORKS := .venv-frameworks/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format bench models providers aimet frameworks clean
+.PHONY: help demo test slow mutated search check format bench models providers aimet frameworks clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ slow: $(STAMP) models providers ## Run the long sweeps that `make test` leaves o
 
 mutated: $(STAMP) ## Give 10,000 mutated files of every kind to the tools that read them
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow -v tests/fuzz/test_every_kind.py $(ARGS)
+
+search: $(STAMP) ## Hold random small graphs against libQnnHtp: OPENQNN_SEEDS=100-200 make search
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow -v tests/htp/test_random_graphs.py $(ARGS)
 
 check: $(STAMP) ## Lint, formatting, types and import layers
 	$(BIN)/ruff check .

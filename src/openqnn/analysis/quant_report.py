@@ -90,8 +90,11 @@ def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array
             tensors.append(_activation(fixed, value, noise[value.name], value in narrow))
     computing = [n for n in fixed.nodes if not schema_of(n).on_stored]
     in_fixed = sum(any(v.dtype.is_fixed for v in n.outputs) for n in computing)
-    worst = sorted((t for t in tensors if t.advice or _is_poor(t)), key=lambda t: t.sqnr)[:WORST]
-    return QuantReport(fixed.name, len(computing), in_fixed, outputs, tuple(tensors), tuple(worst))
+    return QuantReport(fixed.name, len(computing), in_fixed, outputs, tuple(tensors), _worst(tensors))
+
+
+def _worst(tensors: Iterable[TensorReport]) -> tuple[TensorReport, ...]:
+    return tuple(sorted((t for t in tensors if t.advice or _is_poor(t)), key=lambda t: t.sqnr)[:WORST])
 
 
 def _is_poor(tensor: TensorReport) -> bool:
