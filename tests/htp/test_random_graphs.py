@@ -1,7 +1,7 @@
 """Random small graphs in fixed and floating point: what the simulation says, libQnnHtp must say, too.
 
 `make search` runs more of them; `OPENQNN_SEEDS=100-200` says which. A seed that fails is mended or listed in
-docs/htp_simulation.md.
+docs/quantization.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ EXACT = 40.0  # dB of one against the other, from where on nothing is to be seen
 def seeds() -> range:
     first, _, last = os.environ.get("OPENQNN_SEEDS", "0-24").partition("-")
     return range(int(first), int(last or int(first) + 1))
+
+
+KNOWN = {(20, 8), (38, 8)}  # listed in docs/quantization.md
 
 
 class Graphs:
@@ -97,7 +100,9 @@ class Graphs:
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [8, 16, 32])
 @pytest.mark.parametrize("seed", seeds())
-def test_simulation_and_library_agree(seed: int, bits: int) -> None:
+def test_simulation_and_library_agree(seed: int, bits: int, request: pytest.FixtureRequest) -> None:
+    if (seed, bits) in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason="both part by more than 1 dB; not mended yet"))
     graph = openqnn.convert(Graphs(seed).model())
     rng = np.random.default_rng(seed)
     data = [{"x": rng.normal(size=SHAPE).astype(np.float32)} for _ in range(4)]
