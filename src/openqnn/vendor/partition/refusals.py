@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 from openqnn.emit import lower
-from openqnn.errors import UnsupportedError
+from openqnn.errors import OpenQnnWarning, UnsupportedError
 from openqnn.ir import Graph, Node
 from openqnn.ir.subgraph import subgraph
 from openqnn.qnn.library import find_library, is_htp
@@ -43,7 +44,9 @@ def refusals(graph: Graph, library: str, soc: str | int | None = None) -> dict[s
 def _asked(part: Graph, library: str, soc: int | None) -> dict[str, str]:
     """One round."""
     try:
-        adapted = suited(part, library)
+        # What it costs to bring a part into such a form is told where the part is run.
+        with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):
+            adapted = suited(part, library)
     except UnsupportedError as error:
         named = {each.node: each.reason for each in error.problems}
         known = {n.name: named[n.name] for n in part.nodes if n.name in named}
