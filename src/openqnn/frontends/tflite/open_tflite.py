@@ -22,13 +22,14 @@ from openqnn.frontends.tflite import (
     refusals,
     resize,
     shape,
+    stablehlo,
 )
 from openqnn.frontends.tflite.importer import Importer
 from openqnn.frontends.tflite.model import Operator, Subgraph, TfliteModel, read_tflite
 
 FAMILIES = (  # importing them fills the op table
     activations, cells, control, conv, detection, elementwise, gather, quant, reduce, refusals,
-    resize, shape,
+    resize, shape, stablehlo,
 )  # fmt: skip
 
 
