@@ -147,7 +147,7 @@ def _write_view(graph: Graph, fixed: Graph, target: Path) -> None:
 
 def _print_files(folder: Path) -> None:
     print(
-        f"\n{folder} has the graphs, the context binary, report.html (what quantization costs, layer by layer)\n"
+        f"\n{folder} has the graphs, the context binary, report.html (what quantization costs, by layer)\n"
         f"and graph.html (both graphs side by side): open the pages in a browser.\n"
         f"next: openqnn convert YOUR_MODEL, or openqnn debug {folder}/face.quantized.oqnn"
     )
