@@ -41,6 +41,7 @@ ABOUT_NAMES = {
     "analysis/accuracy/verifiers.py": "a verifier is called TopK",
     "qnn/dlc_renames.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",
+    "analysis/estimate.py": "ops that advice about costs is given for, on the records below the graph",
     "analysis/architecture_rules.py": "rules about ops, on the records below the graph",
     "analysis/architecture_changes.py": "the ops that rules put in place of others, on the records",
     "emit/lower.py": "below the graph: the copy that an output needs",

@@ -189,7 +189,7 @@ def test_bad_choices_of_a_backend() -> None:
     named = openqnn("check", graph, "--matrix", "--backend", "htp")
     assert_refused(named, "--backend and --matrix exclude each other", code=2)
     assert_refused(
-        openqnn("check", graph, "--backend", "/no/libQnnHtp.so"), "there is no file /no/libQnnHtp.so"
+        openqnn("check", graph, "--backend", "/no/libQnnNone.so"), "there is no file /no/libQnnNone.so"
     )
 
 

@@ -110,26 +110,16 @@ def quantize(
 
     `data` is an input list, a folder or file of arrays, an iterable of arrays or of dicts by input name, or
     an object with `get_next()`; `native` files hold the inputs' own types. The choices are the fields of
-    `openqnn.quant.recipe.Recipe`: act_bw=16, per_channel=False... By default activations have 8 bits, and 16
-    where that costs next to nothing; `act_bw=8` means all of them.
-
-    Encodings of the file `overrides` count more than those that came with the model, and these more than
-    calibration; `ignore_encodings` leaves the model's out. With `float_fallback` nothing is calibrated: nodes
-    whose tensors have no encoding stay in floats, and so do, with a warning, nodes that the library refuses.
-
-    `algorithms` change weights so that less is lost: "adaround", the default, rounds them with regard to the
-    data and corrects biases; "bias_correction" does only that; "cle" evens out the channels of layers that
-    follow each other; "smoothquant" moves outliers of activations into weights.
-
-    With `target_sqnr`, in dB at the worst output, or with `target_metric` the nodes that need it get 16 bits
-    or floating point. The latter is a pair: a function that takes `run` (arrays by name to arrays by name)
-    and gives a score, and the score to reach.
-
+    `openqnn.quant.recipe.Recipe`: by default activations have 8 bits, and 16 where that costs little;
+    `act_bw=8` means all of them. Encodings of the file `overrides` count more than the model's own, and these
+    more than calibration; `ignore_encodings` leaves the model's out. With `float_fallback` nothing is
+    calibrated: nodes whose tensors have no encoding stay in floats.
+    `algorithms` change weights so that less is lost: "adaround" (the default), "bias_correction", "cle",
+    "smoothquant". With `target_sqnr`, in dB at the worst output, or with `target_metric` (a function of `run`
+    that gives a score, and the score to reach) the nodes that need it get 16 bits or floating point.
     Figures are measured on `test_data`, or on samples that are held back: of eight samples or more one in
-    four, eight at most, has no part in calibration and fitting, unless `hold_back` is off. The verdict is in
-    the outcome, and a warning (AccuracyWarning) where it is not good; `judge` off spares the time for it.
-
-    `outcome` is called with what was done. The graph is made for
+    four, eight at most, unless `hold_back` is off. The verdict is in what `outcome` is called with, and a
+    warning (AccuracyWarning) where it is not good; `judge` off spares the time for it. The graph is made for
     "htp", whose library is asked what it takes, or "cpu", the `backend` that takes all.
     """
     names = check_names(algorithms)
@@ -138,9 +128,7 @@ def quantize(
     opened = _opened(model)
     known = _known(opened, overrides, ignore_encodings) | dict(given or {})
     origin = prepared_for(opened, chosen, backend, WIDE if goal else 0, known)
-    known = along_channels(origin, known)
-    if float_fallback:
-        chosen, known = float_where_unknown(origin, chosen, known)
+    chosen, known = _settled(origin, chosen, known, float_fallback)
     samples, held = _split(origin, data, native, hold_back and test_data is None)
     real, said, kept = _changed(origin, names, samples, known, threads)
     chosen, wide = (chosen, {}) if float_fallback else _widened(real, chosen, known)
@@ -154,6 +142,14 @@ def quantize(
         outcome(Outcome(origin, real, tuple(said), mixed, tested, verdict))
     say_verdict(verdict)
     return made
+
+
+def _settled(
+    origin: Graph, chosen: Recipe, known: Mapping[str, Given], float_fallback: bool
+) -> tuple[Recipe, Mapping[str, Given]]:
+    """Recipe and given encodings for the graph as it was prepared."""
+    known = along_channels(origin, known)
+    return float_where_unknown(origin, chosen, known) if float_fallback else (chosen, known)
 
 
 def _split(
