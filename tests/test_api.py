@@ -249,8 +249,14 @@ def test_every_problem_of_a_user_is_one_of_ours(tmp_path: Path) -> None:
         openqnn.convert(relu(), input_shapes={"z": (1,)})
 
 
-@pytest.mark.parametrize("package", ["", '"mine"::'])
-def test_a_graph_file_with_an_unknown_operation(package: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "words", "hint"),
+    [
+        ("", r"Blur 'b' \(onnx node /b\): there is no op", "convert the model again"),
+        ('"mine"::', r"operation 'Blur' of package 'mine' is not known", "--custom_ops"),
+    ],
+)
+def test_a_graph_file_with_an_unknown_operation(package: str, words: str, hint: str, tmp_path: Path) -> None:
     text = f"""graph "g" {{
       input %x: float32[1,4]
       %y: float32[1,4] = {package}Blur(%x) name "b" @ "onnx node /b"
@@ -259,11 +265,9 @@ def test_a_graph_file_with_an_unknown_operation(package: str, tmp_path: Path) ->
     path = tmp_path / "m.oqnn"
     write_container(path, text, {})
     for use in (openqnn.load, openqnn.Session, openqnn.compile):
-        with pytest.raises(
-            errors.ModelError, match=r"m\.oqnn: Blur 'b' \(onnx node /b\): there is no op"
-        ) as e:
+        with pytest.raises(errors.ModelError, match=rf"m\.oqnn: {words}") as e:
             use(path)
-        assert "convert the model again" in e.value.hint
+        assert hint in e.value.hint
     with pytest.raises(errors.ModelError, match="looks like an OpenQNN graph"):
         openqnn.convert(path)
 

@@ -64,7 +64,6 @@ FOREIGN_FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "png": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(100), "not a readable ONNX model"),
     "zip": (_zip, "it looks like a ZIP archive"),
     "gzip": (lambda: gzip.compress(b"x" * 99), "it looks like a gzip archive"),
-    "hdf5": (lambda: b"\x89HDF\r\n\x1a\n" + bytes(100), "it looks like an HDF5 (Keras) file"),
     "library": (lambda: b"\x7fELF" + bytes(100), "qnn-net-run --model runs it"),
     "source": (lambda: b"/* COPYRIGHT */\n" + bytes(100), "qnn-model-lib-generator makes a library of it"),
     "weights": (lambda: bytes(257) + b"ustar\x0000" + bytes(300), "weights that belong to a model.cpp"),

@@ -127,8 +127,8 @@ def test_a_node_that_makes_no_sense_is_named(net: Net, words: str, tmp_path: Pat
 @needs_htp
 def test_names_that_stand_for_other_files(tmp_path: Path) -> None:
     graph = converted("mnist_conv")
-    for name in ("m.bin", "m.onnx", "m.cpp", "m.so"):
-        with pytest.raises(UsageError, match=r"a graph is saved as \.oqnn or \.dlc"):
+    for name in ("m.bin", "m.cpp", "m.so"):
+        with pytest.raises(UsageError, match=r"a graph is saved as \.oqnn, \.dlc or \.onnx"):
             graph.save(tmp_path / name)
     made = openqnn.compile(graph)
     for name in ("m.dlc", "m.so", "m.oqnn"):

@@ -179,5 +179,5 @@ def test_a_full_disk_is_told_and_leaves_nothing(room: int, tmp_path: Path) -> No
         env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    assert "/m.dlc: File too large\n  hint: is the disk full?" in done.stderr
+    assert "/m.dlc: File too large [OQ130]\n  hint: is the disk full?" in done.stderr
     assert not list(tmp_path.iterdir())

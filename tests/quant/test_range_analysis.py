@@ -79,7 +79,7 @@ def test_nobody_is_told_to_mend_what_no_reader_sees(beside: int, width: int) -> 
     report = quant_report(graph, quantize(graph, [numbers], backend="cpu"), [numbers])
     (found,) = [t for t in report.tensors if t.name == total.name]
     assert found.bits == width and found.clipped == 0.5 and found.own_sqnr < 25
-    assert found not in report.worst
+    assert not found.advice
 
 
 def test_softmax_tells_apart_what_is_near_the_largest_of_its_row() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from openqnn import Session
 from openqnn.errors import BackendError
+from openqnn.vendor.trust import trusting
 from tests.cli.running import assert_done
 from tests.cli.tool import assert_refused, tool
 from tests.emit.library import needs_compiler
@@ -74,7 +75,7 @@ def test_a_library_whose_functions_have_another_prefix(flags: tuple[str, ...], t
     library = tmp_path / X86 / "libdigits.so"
     image = inputs_of("mnist_conv")["Input3"].reshape(1, 28, 28, 1)  # the tool makes it NHWC
     (wanted,) = direct("mnist_conv", VENDOR).values()
-    with Session(library, backend=VENDOR) as session:
+    with trusting(), Session(library, backend=VENDOR) as session:
         (found,) = session.run({"Input3": image}).values()
     np.testing.assert_array_equal(found, wanted)
     image.tofile(tmp_path / "x.raw")

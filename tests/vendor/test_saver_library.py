@@ -15,6 +15,7 @@ from openqnn.errors import ModelError
 from openqnn.qnn.net import Net, NetTensor
 from openqnn.vendor.remote import save_bundle
 from openqnn.vendor.saver_library import read_saver
+from openqnn.vendor.trust import trusting
 from tests.cli.running import converted
 from tests.cli.tool import openqnn as command
 from tests.models.samples import sample_inputs
@@ -53,12 +54,12 @@ def test_several_graphs_and_their_encodings(folder: Path, tmp_path: Path) -> Non
 def test_a_real_network(folder: Path, tmp_path: Path) -> None:
     graph, inputs = converted("mtcnn_onet"), sample_inputs("mtcnn_onet")
     save_bundle([lower(graph)], tmp_path, library=folder / "libQnnSaver.so")
-    with openqnn.Session(graph) as first, openqnn.Session(tmp_path / SOURCE) as second:
+    with trusting(), openqnn.Session(graph) as first, openqnn.Session(tmp_path / SOURCE) as second:
         wanted = list(first.run(inputs).values())
         found = second.run(dict(zip(second.input_names, inputs.values(), strict=True)))
     for one, other in zip(wanted, found.values(), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert command("inspect", tmp_path / SOURCE).code == 0
+    assert command("inspect", tmp_path / SOURCE, "--run_code").code == 0
 
 
 CALLS = """

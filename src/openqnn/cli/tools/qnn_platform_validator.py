@@ -12,7 +12,7 @@ import numpy as np
 
 from openqnn.cli.command import Tool
 from openqnn.cli.shared.vendor_setup import required, say
-from openqnn.errors import OpenQnnError, UsageError
+from openqnn.errors import LibraryError, OpenQnnError, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.options.field import read_options
 from openqnn.options.platform import ValidatorOptions
@@ -87,7 +87,12 @@ def _validated(name: str, options: ValidatorOptions) -> Row:
 
 
 def _path(library: str, directory: str) -> Path:
-    return find_library(Path(directory) / "lib" / HOST / library) if directory else find_library(library)
+    if not directory:
+        return find_library(library)
+    path = Path(directory) / "lib" / HOST / library
+    if not path.is_file():  # another one in its place would say nothing of this folder
+        raise LibraryError(f"{library} not found: there is no file {path}")
+    return path.absolute()
 
 
 def _try(path: Path, backend: str, dsp_type: str) -> str:

@@ -72,7 +72,7 @@ def _large_sums(nodes: Sequence[onnx.NodeProto], constants: dict[str, Array]) ->
 def _largest_sum(node: onnx.NodeProto, constants: dict[str, Array]) -> float:
     """How far a sum of such products can get; data that is not known has 8 bits."""
     for place in (1, 0):
-        weight = constants.get(node.input[place])
+        weight = constants.get(node.input[place]) if len(node.input) > place else None
         if weight is None:
             continue
         zero = constants.get(node.input[place + 2]) if len(node.input) > place + 2 else None
