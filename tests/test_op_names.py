@@ -29,6 +29,9 @@ SRC = ROOT / "src/openqnn"
 VOCABULARY = "ops/vocabulary.py"
 # Layers that are passes: what an op needs there stands in one module of each.
 PASSES = ("passes", "targets", "targets/htp", "quant")
+# How HTP computes: kernels write ONNX, two tables say which op each computes and within what limits.
+KERNELS = "targets/htp/kernels/"
+TABLES = ("targets/htp/arithmetic.py", "targets/htp/limits.py")
 FRONTENDS = sorted(f"frontends/{path.parent.name}" for path in SRC.glob("frontends/*/__init__.py"))
 # An op of ONNX may be spelled like one of QNN. These say which it is: calls that take ONNX's names,
 ONNX_CALLS = {"translates", "make_node", "op", "ops", "as_onnx"}
@@ -121,14 +124,16 @@ def mentions(path: Path) -> Counter[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if where.startswith("frontends/") and not _makes_nodes(tree):
         return Counter()
-    of_onnx = where.startswith(("frontends/onnx/", "ops/", "runtime/"))
+    of_onnx = where.startswith(("frontends/onnx/", "ops/", "runtime/", KERNELS))
     others = {id(n) for n in _not_qnn(tree, of_onnx)}
     found = Counter(op for node in ast.walk(tree) if id(node) not in others for op in _names(node))
     return found if where.startswith("ops/") else found + Counter(_declarations(tree))
 
 
 def _layer(where: Path) -> str:
-    """The rules of HTP, and every frontend, are layers of their own."""
+    """The rules of HTP, its arithmetic, and every frontend, are layers of their own."""
+    if where.as_posix() in TABLES or where.as_posix().startswith(KERNELS):
+        return KERNELS
     inner = where.parts[:2] == ("targets", "htp") or (where.parts[0] == "frontends" and len(where.parts) > 2)
     return "/".join(where.parts[:2]) if inner else where.parts[0]
 
@@ -147,7 +152,7 @@ PLACES = places()
 
 
 def test_nobody_else_names_ops() -> None:
-    allowed = {"ops", "frontends", *FRONTENDS, *PASSES}
+    allowed = {"ops", "frontends", KERNELS, *FRONTENDS, *PASSES}
     strays = {
         op: files
         for layer, ops in PLACES.items()

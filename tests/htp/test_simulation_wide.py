@@ -12,8 +12,8 @@ import pytest
 import openqnn
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Value
 from openqnn.ops import Builder
-from openqnn.ops.fixed16 import HIGHEST
-from openqnn.ops.fixed_wide import goes_astray, taps
+from openqnn.targets.htp.kernels.words.curves import HIGHEST
+from openqnn.targets.htp.kernels.words.products import goes_astray, taps
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp

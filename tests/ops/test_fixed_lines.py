@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openqnn.ir import DType, Encoding, Value
-from openqnn.ops.fixed import float_line, short
+from openqnn.targets.htp.kernels.bytes.products import float_line, short
 
 CHANNELS = 32
 

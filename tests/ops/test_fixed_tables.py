@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.ir import Array
-from openqnn.ops.fixed_tables import BYTES, by_line, by_sum, fitted
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.lines import BYTES, by_line, by_sum, fitted
 
 
 def run(b: Body, result: str) -> Array:

@@ -37,13 +37,14 @@ from openqnn.quant.apply_recipe import Calibrated, Progress, apply_recipe, float
 from openqnn.quant.auto_widths import Wide, wide_nodes, with_wide
 from openqnn.quant.held_out import HeldOut, TestSet, holding_back
 from openqnn.quant.overrides import along_channels, read_overrides
-from openqnn.quant.plan import is_from_zero, is_weight, operands
+from openqnn.quant.plan import is_weight, operands
 from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
 from openqnn.quant.sample_reservoir import Kept, keeping, peeked
 from openqnn.quant.samples import Samples, samples_of
 from openqnn.quant.verdict import Verdict
 from openqnn.runtime.compare import Outputs
 from openqnn.targets.htp.boundary import keep_types
+from openqnn.targets.htp.limits import is_from_zero
 from openqnn.targets.registry import BUILT_IN as CPU
 from openqnn.targets.registry import HTP, find_target
 from openqnn.vendor.validate import Verdict as Validity

@@ -17,8 +17,9 @@ from openqnn.errors import UnsupportedError, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.ir import DType, Graph, Node, Port, Value
 from openqnn.ops import OpSchema, schema_of
-from openqnn.ops.layout import Moved, Perm, compose, identity, inverse, permutation_of
+from openqnn.ops.layout import Perm, compose, identity, inverse, permutation_of
 from openqnn.runtime.boundary import outside_dtype
+from openqnn.runtime.cpu.arithmetic import Arithmetic
 from openqnn.runtime.cpu.to_onnx import Lowering
 
 OPSET, IR_VERSION = 21, 10  # opset 21 has pairs of 16 bits
@@ -30,6 +31,7 @@ class QdqLowering(Lowering):
 
     def __init__(self) -> None:
         super().__init__()
+        self.arithmetic = Arithmetic()  # what rounds each result once, as ONNX Runtime does
         self.labels: dict[str, str] = {}  # ONNX name -> name in the graph
         self._taken: set[str] = set()
 
@@ -121,9 +123,6 @@ class QdqLowering(Lowering):
 
     def _is_simulated(self, node: Node, schema: OpSchema) -> bool:
         return any(v.dtype.is_fixed for v in (*node.outputs, *node.inputs) if v is not None)
-
-    def _as_htp(self, node: Node, schema: OpSchema, perm: Perm, moved: Moved) -> str | None:
-        return None
 
     def _result(self, value: Value, name: str, perm: Perm, real: bool) -> None:
         if name in self.types or name in self.body.constants:  # known under another name already

@@ -8,17 +8,10 @@ from typing import cast
 import numpy as np
 
 from openqnn.errors import ShapeError
-from openqnn.ir import Array, Node, Shape
-from openqnn.ops.fixed import Compute, product, rounded_product, smallest_factor
-from openqnn.ops.fixed16 import is_wide
-from openqnn.ops.fixed_wide import wide_product
+from openqnn.ir import Node, Shape
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
 from openqnn.ops.shape_rules import declared, positive, vector, window
-
-BLOCK = 32  # channels that HTP keeps together
-APART = 7  # powers of two between scales of weights that do not share it, one half and above being alike
-SMALLEST_FACTOR = 2.0**-16  # from a product to steps of the output, in the kernels that just round
 
 
 def per_dim(n: Node, name: str, dims: int, default: int = 1) -> tuple[int, ...]:
@@ -101,45 +94,6 @@ def transpose_conv_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     )  # fmt: skip
 
 
-def conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    return product(n, b, x, compute, channel=1) or wide_product(n, b, x, compute, channel=1)
-
-
-def transpose_conv_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    return product(n, b, x, compute, channel=1)
-
-
-def depthwise_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """HTP has other kernels, which round once, for strides of two and for several filters per channel."""
-    strides, several = set(per_dim(n, "stride", n.x(0).rank - 2)), n.x(1).shape[-1] != n.x(0).shape[-1]
-    if is_wide(n.x(0)):
-        rounds = several or (strides == {2} and n.x(1).dtype.bits <= 8 and _share_kernel(n))
-        return None if rounds else wide_product(n, b, x, compute, channel=1)
-    if (several or strides == {2}) and smallest_factor(n) >= SMALLEST_FACTOR:
-        return rounded_product(n, b, x, compute, channel=1)
-    return product(n, b, x, compute, channel=1, fuses=strides == {1})
-
-
-def _share_kernel(n: Node) -> bool:
-    """Whether the scales of all channels are near enough for the kernel that rounds once."""
-    encoding = n.x(1).encoding
-    if encoding is None or smallest_factor(n) < SMALLEST_FACTOR:
-        return False
-    powers = np.floor(np.log2(encoding.scale))
-    return n.x(1).shape[-1] <= BLOCK or min(powers.max(), -1) - powers.min() < APART
-
-
-def near_scales(n: Node, scales: Array) -> Array:
-    """Scales of 8-bit weights beside 16-bit data, the least of them raised where HTP makes huge numbers.
-
-    It does so with few channels that are too far apart for the kernel that rounds once; with more, it has
-    another one.
-    """
-    if n.op != "DepthWiseConv2d" or set(per_dim(n, "stride", 2)) != {2} or n.x(1).shape[-1] > BLOCK:
-        return scales
-    return np.maximum(scales, np.exp2(np.floor(np.log2(scales.max())) - APART + 1))
-
-
 def conv_macs(n: Node) -> int:
     """Each output element costs one filter column."""
     w = n.x(1).shape
@@ -165,7 +119,6 @@ class Conv1d:
     dilation = u32(default=1)
     infer = conv_shape
     lower = conv_onnx
-    fixed = conv_fixed
     macs = conv_macs
 
 
@@ -184,7 +137,6 @@ class Conv2d:
     reuse_sparse_indices = flag(False)
     infer = conv_shape
     lower = conv_onnx
-    fixed = conv_fixed
     macs = conv_macs
 
 
@@ -203,7 +155,6 @@ class Conv3d:
     reuse_sparse_indicies = flag(False)  # QNN spells it so
     infer = conv_shape
     lower = conv_onnx
-    fixed = conv_fixed
     macs = conv_macs
 
 
@@ -220,7 +171,6 @@ class DepthWiseConv1d:
     dilation = u32(default=1)
     infer = depthwise_shape
     lower = conv_onnx
-    fixed = depthwise_fixed
     macs = conv_macs
 
 
@@ -237,7 +187,6 @@ class DepthWiseConv2d:
     dilation = u32(2, default=(1, 1))
     infer = depthwise_shape
     lower = conv_onnx
-    fixed = depthwise_fixed
     macs = conv_macs
 
 
@@ -255,7 +204,6 @@ class TransposeConv1d:
     output_padding = u32(default=0)
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
-    fixed = transpose_conv_fixed
     macs = transpose_conv_macs
 
 
@@ -273,7 +221,6 @@ class TransposeConv2d:
     output_padding = u32(2, default=(0, 0))
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
-    fixed = transpose_conv_fixed
     macs = transpose_conv_macs
 
 
@@ -292,7 +239,6 @@ class TransposeConv3d:
     output_padding = u32(3, default=(0, 0, 0))
     infer = transpose_conv_shape
     lower = transpose_conv_onnx
-    fixed = transpose_conv_fixed
     macs = transpose_conv_macs
 
 

@@ -9,29 +9,12 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import (
-    fixed16,
-    fixed16_angles,
-    fixed16_arcsine,
-    fixed16_logs,
-    fixed16_pairs,
-    fixed16_quotients,
-    fixed16_roots,
-)
-from openqnn.ops.fixed import Compute
-from openqnn.ops.fixed16 import by_table, first_of
-from openqnn.ops.fixed_activations import clipped, hard_swish, prelu
-from openqnn.ops.fixed_pairs import gate, squared, times, total
-from openqnn.ops.fixed_wide import behind_layer, wide_prelu
 from openqnn.ops.identities import SameAs, again, always, neutral, twice
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     ABSENT,
     FREE,
     INDEX,
-    ByPlace,
-    Fixed,
-    FromZero,
     Lower,
     Moves,
     Operand,
@@ -63,16 +46,12 @@ def unary(
     output_range: tuple[float, float] | None = None,
     clips: bool = False,
     same_as: SameAs | None = None,
-    fixed: Fixed | None = None,
-    joins_layer: bool = False,
-    by_place: ByPlace | None = None,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
-    schema = replace(schema, output_range=output_range, clips=clips, same_as=same_as)
-    return register(replace(schema, fixed=fixed, joins_layer=joins_layer, by_place=by_place))
+    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as))
 
 
 def binary(
@@ -80,9 +59,7 @@ def binary(
     how: str | Lower,
     doc: str,
     dtype: DType | int = 0,
-    fixed: Fixed | None = None,
     same_as: SameAs | None = None,
-    from_zero: FromZero | None = None,
     commutes: bool = False,
 ) -> OpSchema:
     """A row: two inputs that broadcast."""
@@ -90,7 +67,7 @@ def binary(
     operands = (Operand(name="in0"), Operand(name="in1"))
     outs = (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, fixed=fixed, same_as=same_as, from_zero=from_zero, commutes=commutes))
+    return register(replace(schema, same_as=same_as, commutes=commutes))
 
 
 def scalar_like(n: Node, b: Body, value: float) -> str:
@@ -101,15 +78,13 @@ def scalar_like(n: Node, b: Body, value: float) -> str:
 # -- one input -----------------------------------------------------------------------------------------------
 
 Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
-Asin = unary(
-    "ElementWiseAsin", "Asin", "Arc sine.", fixed=fixed16_arcsine.asin, by_place=fixed16_arcsine.by_place
-)
-Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.", fixed=by_table(fixed16_angles.atan))
+Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
+Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.")
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
-Cos = unary("ElementWiseCos", "Cos", "Cosine.", fixed=by_table(fixed16_angles.cos))
-Exp = unary("ElementWiseExp", "Exp", "e to the power of x.", fixed=by_table(fixed16.exp))
+Cos = unary("ElementWiseCos", "Cos", "Cosine.")
+Exp = unary("ElementWiseExp", "Exp", "e to the power of x.")
 Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
-Log = unary("ElementWiseLog", "Log", "Natural logarithm.", fixed=by_table(fixed16_logs.logarithm))
+Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
 Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice)
 Not = unary("ElementWiseNot", "Not", "Logical negation.", same_as=twice)
 Round = unary("ElementWiseRound", "Round", "Nearest integer, halves to even.", same_as=again)
@@ -117,29 +92,23 @@ Rsqrt = unary(
     "ElementWiseRsqrt",
     lambda n, b, x: b.op("Reciprocal", b.op("Sqrt", x[0])),
     "Reciprocal of the square root.",
-    fixed=fixed16_roots.reciprocal_root,
 )
 Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
-Sin = unary("ElementWiseSin", "Sin", "Sine.", fixed=by_table(fixed16_angles.sin))
-SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", fixed=by_table(fixed16_roots.square_root))
+Sin = unary("ElementWiseSin", "Sin", "Sine.")
+SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
-Relu = unary(
-    "Relu", "Relu", "Zero where negative.", clips=True, same_as=again, fixed=clipped, joins_layer=True
-)
+Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again)
 Sigmoid = unary(
     "Sigmoid",
     "Sigmoid",
     "1 / (1 + e^-x).",
     output_range=(0.0, 1.0),
-    fixed=first_of(fixed16.sigmoid_table, gate),
 )
-Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0), fixed=by_table(fixed16.tanh))
+Tanh = unary("Tanh", "Tanh", "Hyperbolic tangent.", output_range=(-1.0, 1.0))
 HardSwish = unary(
     "HardSwish",
     lambda n, b, x: b.op("Mul", x[0], b.op("HardSigmoid", x[0], alpha=1 / 6, beta=0.5)),
     "x * clip(x + 3, 0, 6) / 6.",
-    fixed=first_of(behind_layer, by_table(fixed16.hard_swish), hard_swish),
-    joins_layer=True,
 )
 
 
@@ -161,7 +130,6 @@ Gelu = unary(
     "Gelu",
     gelu_onnx,
     "x times the normal distribution function of x (erf form).",
-    fixed=by_table(fixed16.gelu),
 )
 
 # -- two inputs ----------------------------------------------------------------------------------------------
@@ -170,7 +138,6 @@ Add = binary(
     "ElementWiseAdd",
     "Add",
     "a + b.",
-    fixed=lambda n, b, x, compute: fixed16_pairs.total(n, b, x, 1) or total(n, b, x, 1),
     same_as=neutral(0, first_too=True),
 )
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
@@ -178,16 +145,13 @@ Divide = binary(
     "ElementWiseDivide",
     "Div",
     "a / b.",
-    fixed=fixed16_quotients.divide,
     same_as=neutral(1),
-    from_zero=fixed16_quotients.is_share,
 )
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary(
     "ElementWiseFloorDiv",
     lambda n, b, x: floor_div(n, b, x),
     "floor(a / b).",
-    fixed=fixed16_quotients.floor_divide,
 )
 Fmod = binary(
     "ElementWiseFmod", lambda n, b, x: fmod(n, b, x), "Remainder of the division with the sign of b."
@@ -203,7 +167,6 @@ Multiply = binary(
     "ElementWiseMultiply",
     "Mul",
     "a * b.",
-    fixed=first_of(fixed16_pairs.multiply, times),
     same_as=neutral(1, first_too=True),
     commutes=True,
 )
@@ -214,13 +177,11 @@ SquaredDifference = binary(
     "ElementWiseSquaredDifference",
     lambda n, b, x: squared_difference(b, x),
     "(a - b) squared.",
-    fixed=first_of(fixed16.squared, squared),
 )
 Subtract = binary(
     "ElementWiseSubtract",
     "Sub",
     "a - b.",
-    fixed=lambda n, b, x, compute: fixed16_pairs.total(n, b, x, -1) or total(n, b, x, -1),
     same_as=neutral(0),
 )
 Xor = binary("ElementWiseXor", "Xor", "Logical exclusive or.", BOOL)
@@ -283,7 +244,6 @@ class Elu:
     alpha = f32(default=1.0)
     infer = same
     lower: Lower = lambda n, b, x: b.op("Elu", x[0], alpha=n.float("alpha", 1.0))
-    fixed = by_table(fixed16.elu)
     moves = Moves.ELEMENTWISE
 
 
@@ -297,7 +257,6 @@ class ElementWiseSoftplus:
     threshold = f32(default=20.0)
     infer = same
     lower = softplus
-    fixed = by_table(fixed16.softplus)
     moves = Moves.ELEMENTWISE
 
 
@@ -349,7 +308,6 @@ class Prelu:
     out0 = result()
     infer = same
     lower = as_onnx("PRelu")
-    fixed = first_of(wide_prelu, prelu)
     moves = Moves.ELEMENTWISE
 
 
@@ -394,17 +352,6 @@ def _generic(table: dict[str, OpSchema | Lower]) -> Lower:
     return lower
 
 
-def _generic_fixed(table: dict[str, OpSchema | Lower], **more: Fixed) -> Fixed:
-    """Follows HTP as the op that `operation` names does; `more` is for those that are no ops of their own."""
-
-    def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-        found = table[n.enum("operation")]
-        specific = found.fixed if isinstance(found, OpSchema) else more.get(n.enum("operation"))
-        return specific(n, b, x, compute) if specific is not None else None
-
-    return fixed
-
-
 def _operation(table: dict[str, OpSchema | Lower]) -> Param:
     """The parameter that selects; QNN numbers the members in alphabetical order."""
     return Param(DType.UINT_32, members=tuple((member, code) for code, member in enumerate(table)))
@@ -434,6 +381,16 @@ _NEURON: dict[str, OpSchema | Lower] = {
 }  # fmt: skip
 
 
+def stands_for(n: Node) -> str:
+    """The op that a generic node computes, or what it calls its operation where no op has that alone; others
+    stand for themselves."""
+    table = {"ElementWiseUnary": _UNARY, "ElementWiseBinary": _BINARY, "ElementWiseNeuron": _NEURON}.get(n.op)
+    if table is None:
+        return n.op
+    found = table[n.enum("operation")]
+    return found.name if isinstance(found, OpSchema) else n.enum("operation")
+
+
 @op
 class ElementWiseUnary:
     """The one-input operation that `operation` names."""
@@ -443,8 +400,6 @@ class ElementWiseUnary:
     operation = _operation(_UNARY)
     infer = same
     lower = _generic(_UNARY)
-    fixed = _generic_fixed(_UNARY)
-    by_place: ByPlace = lambda n: n.enum("operation") == "ASIN" and fixed16_arcsine.by_place(n)
     moves = Moves.ELEMENTWISE
 
 
@@ -458,7 +413,6 @@ class ElementWiseBinary:
     operation = _operation(_BINARY)
     infer = broadcast
     lower = _generic(_BINARY)
-    fixed = _generic_fixed(_BINARY)
     moves = Moves.ELEMENTWISE
 
 
@@ -476,7 +430,6 @@ class ElementWiseNeuron:
     threshold = f32(default=ABSENT)
     infer = same
     lower = _generic(_NEURON)
-    fixed = _generic_fixed(_NEURON, HARD_SIGMOID=by_table(fixed16.hard_sigmoid))
     moves = Moves.ELEMENTWISE
 
 

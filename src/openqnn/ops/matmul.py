@@ -6,10 +6,6 @@ from collections.abc import Sequence
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
-from openqnn.ops import fixed16
-from openqnn.ops.fixed import Compute, product
-from openqnn.ops.fixed_pairs import matrices
-from openqnn.ops.fixed_wide import wide_product
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
 from openqnn.ops.shape_rules import broadcast_shapes, vector
@@ -45,10 +41,6 @@ def _matmul_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     return b.op("Add", product, x[2]) if x[2] else product
 
 
-def _rows_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    return product(n, b, x, compute, channel=-1) or wide_product(n, b, x, compute, channel=-1)
-
-
 @op
 class MatMul:
     """Product of two stacks of matrices whose leading axes broadcast, plus a bias along the last axis."""
@@ -61,7 +53,6 @@ class MatMul:
     transpose_in1 = flag(False)
     infer = _matmul_shape
     lower = _matmul_onnx
-    fixed = fixed16.first_of(fixed16.product, matrices, _rows_fixed)
     macs: Macs = lambda n: n.out.size * _matrix(n, 0)[2]
 
 
@@ -93,5 +84,4 @@ class FullyConnected:
     keep_dims = flag(False)
     infer = _fully_connected_shape
     lower = _fully_connected_onnx
-    fixed = _rows_fixed
     macs: Macs = lambda n: n.out.size * n.x(1).shape[1]

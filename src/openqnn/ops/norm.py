@@ -8,10 +8,7 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, Node, Shape
-from openqnn.ops import fixed16, fixed16_channels, fixed_norms
 from openqnn.ops.elementwise import scalar_like
-from openqnn.ops.fixed import Compute, product
-from openqnn.ops.fixed16_logs import log_softmax
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     ABSENT,
@@ -76,14 +73,6 @@ def _batchnorm_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     return b.op("BatchNormalization", x[0], x[1], x[2], zeros, _ones(n, b, (shape[1],)), epsilon=0.0)
 
 
-def _batchnorm_fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """In 8 bits it is a layer with one filter of one tap for each channel."""
-    axis = last_axis(n)
-    if axis in (1, n.x(0).rank - 1) and n.x(0).dtype.bits == fixed16_channels.BYTE:
-        return product(n, b, x, compute, axis, channels=n.x(1).size)
-    return fixed16_channels.batchnorm(n, b, x, compute)
-
-
 @op
 class Batchnorm:
     """x * scale + bias per channel: statistics are folded into the two."""
@@ -94,7 +83,6 @@ class Batchnorm:
     out0 = result()
     infer = channel_shape
     lower = _batchnorm_onnx
-    fixed = _batchnorm_fixed
     moves = Moves.AXES
     on_last = True
 
@@ -222,7 +210,6 @@ class LayerNorm:
     axes = axes()
     infer = _axes_shape
     lower = _layer_norm_onnx
-    fixed = fixed_norms.layer_norm
     moves = Moves.AXES
     can_move = _keeps_order
 
@@ -239,8 +226,6 @@ class RmsNorm:
     axes = axes()
     infer = _axes_shape
     lower = _rms_norm_onnx
-    fixed = fixed_norms.rms_norm
-    lacking = fixed_norms.LACKING
     moves = Moves.AXES
     can_move = _keeps_order
 
@@ -262,7 +247,6 @@ class L2Norm:
     epsilon = f32(default=1e-12)
     infer = same
     lower = _l2_norm_onnx
-    fixed = fixed_norms.l2_norm
     moves = Moves.AXES
 
 
@@ -304,10 +288,6 @@ class Lrn:
 # -- softmax -------------------------------------------------------------------------------------------------
 
 
-def any_node(n: Node) -> bool:
-    return True
-
-
 def _softmax_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     scaled = x[0] if n.float("beta") == 1 else b.op("Mul", x[0], scalar_like(n, b, n.float("beta")))
     return b.op(n.op, scaled, axis=n.int("axis"))
@@ -323,10 +303,8 @@ class Softmax:
     beta = f32(default=1.0)
     infer = same
     lower = _softmax_onnx
-    fixed = fixed16.first_of(fixed16.softmax, fixed_norms.softmax)
     moves = Moves.AXES
     output_range = (0.0, 1.0)
-    from_zero = any_node
 
 
 @op
@@ -339,7 +317,6 @@ class LogSoftmax:
     beta = f32(default=1.0)
     infer = same
     lower = _softmax_onnx
-    fixed = log_softmax
     moves = Moves.AXES
 
 

@@ -16,6 +16,8 @@ from openqnn.ir import Array, Value
 if TYPE_CHECKING:
     import onnx
 
+HUGE = 3 << 22  # float32 numbers of this size are integers: what is added to it comes out rounded
+
 
 @dataclass(frozen=True, slots=True)
 class Sum:

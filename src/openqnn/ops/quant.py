@@ -8,11 +8,8 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.fixed16_narrow import narrowed
-from openqnn.ops.fixed_change import changed
-from openqnn.ops.fixed_half import rounded, widened
 from openqnn.ops.onnx_writer import Body
-from openqnn.ops.schema import FREE, Lower, Moves, flag, op, result, tensor
+from openqnn.ops.schema import FREE, Moves, flag, op, result, tensor
 from openqnn.ops.shape_rules import same
 
 
@@ -78,9 +75,6 @@ def _convert_onnx(n: Node, b: Body, x: Sequence[str]) -> str:
     source, target = n.x(0), n.out
     if source.dtype is target.dtype and source.encoding == target.encoding:
         return b.op("Identity", x[0])
-    half = widened(b, x[0], source, target) or rounded(b, x[0], source, target)
-    if half is not None:
-        return half
     real = dequantize(n, b, x[0], source) if source.dtype.is_fixed else _as_float32(b, x[0], source.dtype)
     if target.dtype.is_fixed:
         return quantize(n, b, real, target)
@@ -131,7 +125,7 @@ class Convert:
     dynamic_input_data = flag(False)
     dynamic_output_data = flag(False)
     infer = same
-    lower: Lower = lambda n, b, x: narrowed(n, b, x) or changed(n, b, x) or _convert_onnx(n, b, x)
+    lower = _convert_onnx
     moves = Moves.ELEMENTWISE
     can_move = _whole_tensor
     on_stored = True

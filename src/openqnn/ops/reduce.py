@@ -7,14 +7,9 @@ from dataclasses import replace
 
 from openqnn.errors import ShapeError
 from openqnn.ir import DType, Node, Shape
-from openqnn.ops import fixed16_sums
-from openqnn.ops.fixed import averaged
-from openqnn.ops.fixed16 import first_of
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     INDICES,
-    ByPlace,
-    Fixed,
     Infer,
     Lower,
     Moves,
@@ -49,15 +44,12 @@ def reduce_onnx(n: Node, b: Body, kind: str, x: str, keep: bool) -> str:
     return folded if keep or len(n.ints("axes")) < n.x(0).rank else b.reshape(folded, (1,))
 
 
-def reduction(
-    name: str, kind: str, doc: str, fixed: Fixed | None = None, by_place: ByPlace | None = None
-) -> OpSchema:
+def reduction(name: str, kind: str, doc: str) -> OpSchema:
     """A row: folds `axes` by an ONNX reduction."""
     lower: Lower = lambda n, b, x: reduce_onnx(n, b, kind, x[0], n.flag("keep_dims"))
     params = (_named(axes(), "axes"), _named(flag(False), "keep_dims"))
     inputs, outputs = (Operand(name="in0"),), (Result(name="out0"),)
-    schema = OpSchema(name, doc, inputs, outputs, params, _reduced_shape, lower, moves=Moves.AXES)
-    return register(replace(schema, fixed=fixed, by_place=by_place))
+    return register(OpSchema(name, doc, inputs, outputs, params, _reduced_shape, lower, moves=Moves.AXES))
 
 
 def _named(param: Param, name: str) -> Param:
@@ -65,16 +57,10 @@ def _named(param: Param, name: str) -> Param:
 
 
 ReduceMax = reduction("ReduceMax", "ReduceMax", "Largest value over axes.")
-ReduceMean = reduction(
-    "ReduceMean",
-    "ReduceMean",
-    "Mean over axes.",
-    first_of(averaged, fixed16_sums.mean),
-    fixed16_sums.by_place,
-)
+ReduceMean = reduction("ReduceMean", "ReduceMean", "Mean over axes.")
 ReduceMin = reduction("ReduceMin", "ReduceMin", "Smallest value over axes.")
 ReduceProd = reduction("ReduceProd", "ReduceProd", "Product over axes.")
-ReduceSum = reduction("ReduceSum", "ReduceSum", "Sum over axes.", fixed16_sums.total)
+ReduceSum = reduction("ReduceSum", "ReduceSum", "Sum over axes.")
 ReduceSumSquare = reduction("ReduceSumSquare", "ReduceSumSquare", "Sum of squares over axes.")
 
 

@@ -10,9 +10,6 @@ import numpy as np
 
 from openqnn.errors import ShapeError
 from openqnn.ir import Array, DType, Node, Shape
-from openqnn.ops import fixed16_grids, fixed16_regions
-from openqnn.ops.fixed_change import between
-from openqnn.ops.fixed_change import resized as resized_fixed
 from openqnn.ops.gather import wide
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import INDEX, enum, f32, flag, i32, op, result, tensor, u32
@@ -102,7 +99,6 @@ class Resize:
     cubic_coeff = replace(f32(default=-0.75), when=("interpolation_mode", "CUBIC"))
     infer = resized
     lower = resize
-    fixed = resized_fixed
     keeps_when = "interpolation_mode", "NEAREST"
 
 
@@ -117,7 +113,6 @@ class ResizeBilinear:
     antialias = flag(False)
     infer = resized_one_way
     lower = resize_bilinear
-    fixed = between
 
 
 @op
@@ -239,7 +234,6 @@ class GridSample:
     padding_mode = enum("ZEROS", ZEROS=0, BORDER=1, REFLECTION=2)
     infer = grid_sample_shape
     lower = grid_sample
-    fixed = fixed16_grids.grid_sample
 
 
 @op
@@ -330,7 +324,6 @@ class RoiAlign:
     allow_invalid_roi = flag(False)
     infer = roi_align_shape
     lower = roi_align
-    fixed = fixed16_regions.roi_align
 
 
 @op

@@ -29,12 +29,8 @@ from openqnn.ops.onnx_writer import Body
 Infer: TypeAlias = Callable[[Node], Sequence[Shape]]
 Lower: TypeAlias = Callable[[Node, Body, Sequence[str]], "str | Sequence[str]"]
 CanMove: TypeAlias = Callable[[Node, tuple[int, ...]], bool]
-ByPlace: TypeAlias = Callable[[Node], bool]
-FromZero: TypeAlias = Callable[[Node], bool]
 Macs: TypeAlias = Callable[[Node], int]
 Compute: TypeAlias = Callable[[Node, Sequence["Array | None"]], Sequence[Array]]
-# stored operands, and the op on real numbers, to the stored result; None where HTP does nothing special
-Fixed: TypeAlias = Callable[[Node, Body, Sequence[str], Callable[[Sequence[str]], str]], "str | None"]
 
 
 class Role(Enum):
@@ -173,13 +169,8 @@ class OpSchema:
     output_range: tuple[float, float] | None = None  # of the mathematical function, for the quantizer
     macs: Macs | None = None
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize
-    fixed: Fixed | None = None  # how HTP computes it in fixed point, for the built-in backend to follow
-    by_place: ByPlace | None = None  # a node whose `fixed` must see its data as declared
-    joins_layer: bool = False  # HTP takes it into the layer before it, by way of a Reshape, too
     commutes: bool = False  # its two inputs may change places
-    lacking: float = 0.0  # steps that 8-bit results on HTP lack on average: the bias makes good for them
     widths: frozenset[int] | None = None  # of fixed point that it takes, where not any
-    from_zero: FromZero | None = None  # a node whose results HTP stores from zero on, whatever their offset
 
     def param(self, name: str) -> Param:
         found = next((p for p in self.params if p.name == name), None)

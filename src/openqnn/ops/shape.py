@@ -14,7 +14,6 @@ from openqnn.ir import DType, Node
 from openqnn.ir import Shape as Dims  # the op below has the name
 from openqnn.ops.conv import onnx_pads
 from openqnn.ops.elementwise import as_onnx
-from openqnn.ops.fixed_change import joined
 from openqnn.ops.identities import always, when
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
@@ -157,7 +156,6 @@ class Concat:
     axis = axis()
     infer = _concat_shape
     lower: Lower = lambda n, b, x: b.op("Concat", *x[: len(n.inputs)], axis=n.int("axis"))
-    fixed = joined
     moves = Moves.AXES
     same_as = when(lambda n: len(n.inputs) == 1)
     keeps_values = True

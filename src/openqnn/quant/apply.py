@@ -12,10 +12,6 @@ import numpy as np
 from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import MODEL, Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
-from openqnn.ops.conv import near_scales
-from openqnn.ops.fixed16 import HIGHEST
-from openqnn.ops.fixed_change import is_copied
-from openqnn.ops.fixed_wide import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.auto_widths import least_span
 from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
@@ -44,6 +40,11 @@ from openqnn.quant.range_analysis import EVERYTHING, Bounds, Range, clip_limits
 from openqnn.quant.ranges import choose, choose_all, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.softmax_masks import cut_constants, is_masked, told_apart
+from openqnn.targets.htp.kernels.bytes.requantize import is_copied
+from openqnn.targets.htp.kernels.layers import near_scales
+from openqnn.targets.htp.kernels.words.curves import HIGHEST
+from openqnn.targets.htp.kernels.words.products import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
+from openqnn.targets.htp.limits import joins_layer, truncation_bias
 
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others
@@ -406,7 +407,7 @@ class Apply:
         x, least = node.x(0).encoding, 0.0
         if x is None:
             return np.zeros(1)
-        made = [n.out.encoding for n in (node, *node.out.users) if n is node or schema_of(n).joins_layer]
+        made = [n.out.encoding for n in (node, *node.out.users) if n is node or joins_layer(n)]
         if x.bitwidth == 16:
             least = max(
                 (least_scale(x.scale[0], e.scale[0], bits) for e in made if e is not None), default=0.0
@@ -447,7 +448,7 @@ class Apply:
 
     def _made_good(self, node: Node, value: Value) -> Value:
         """The bias, with what HTP cuts off of 8-bit results on average."""
-        lacking, out = schema_of(node).lacking, node.out.encoding
+        lacking, out = truncation_bias(node), node.out.encoding
         if not lacking or out is None or out.bitwidth != 8 or value.data is None:
             return value
         data = value.data + np.asarray(lacking * out.scale[0], value.data.dtype)

@@ -17,10 +17,10 @@ from typing import TypeAlias
 
 from openqnn.ir import Given, Graph, Node, Value
 from openqnn.ops import schema_of
-from openqnn.ops.fixed_wide import goes_astray
 from openqnn.quant.plan import carries, is_real, is_weight, operands
 from openqnn.quant.range_analysis import ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT
 from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.targets.htp.kernels.words.products import goes_astray
 
 WIDTH = 16
 SMALL = 256  # times as large as what a small node makes is the largest tensor

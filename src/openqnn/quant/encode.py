@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import DType, Encoding
-from openqnn.ops.fixed16 import HIGHEST
+from openqnn.targets.htp.kernels.words.curves import HIGHEST
 
 MIN_RANGE = 1e-4
 BYTE = 8

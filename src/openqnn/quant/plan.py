@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from openqnn.errors import UsageError
 from openqnn.ir import DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import schema_of
-from openqnn.ops.fixed_change import is_between, overshoots
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.range_analysis import clip_limits
 from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.targets.htp.kernels.bytes.requantize import is_between, overshoots
+from openqnn.targets.htp.limits import is_from_zero
 
 CALIBRATION, FIXED, SHARED = "calibration", "fixed range", "shared"
 WIDE = 16
@@ -266,12 +267,6 @@ def _is_refused(node: Node, width: int) -> bool:
     """Whether an op cannot be of that width: it declares others, or overshoots in 16 bits."""
     taken = schema_of(node).widths
     return (taken is not None and width not in taken) or (width == WIDE and overshoots(node))
-
-
-def is_from_zero(node: Node) -> bool:
-    """Whether HTP stores a node's results from zero on, whatever their encoding."""
-    declared = schema_of(node).from_zero
-    return declared is not None and declared(node)
 
 
 def _from_zero(given: Given) -> Given:

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array, DType, Graph, Node, Value
-from openqnn.ops.fixed16 import HIGHEST
-from openqnn.ops.fixed_wide import unit_of
 from openqnn.quant.algorithms.layers import Layer, is_layer
 from openqnn.quant.algorithms.least_squares import Sample, Seen, Sums, agreed, fitted
 from openqnn.quant.algorithms.stepwise import Walk, last_step, steps_of
 from openqnn.runtime.boundary import accepted
+from openqnn.targets.htp.kernels.words.curves import HIGHEST
+from openqnn.targets.htp.kernels.words.products import unit_of
 
 Floats = NDArray[np.floating]
 

@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from openqnn.ir import Array
-from openqnn.ops.fixed import HUGE
+from openqnn.ops.onnx_writer import HUGE
 
 BYTES = (np.uint8, np.int8)
 

@@ -17,7 +17,6 @@ import onnx
 from openqnn.errors import BackendError
 from openqnn.ir import Array, DType, Encoding, Graph, Node, Shape, Value
 from openqnn.ops import OpSchema, schema_of
-from openqnn.ops.fixed_change import copies, is_direct, is_joined, sources
 from openqnn.ops.layout import (
     Moved,
     Perm,
@@ -32,6 +31,7 @@ from openqnn.ops.layout import (
 )
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import Moves
+from openqnn.runtime.cpu.arithmetic import simulated_arithmetic
 
 
 @dataclass(slots=True)
@@ -60,15 +60,16 @@ class Lowered:
 class Lowering:
     def __init__(self) -> None:
         self.body = Body()
+        self.arithmetic = simulated_arithmetic()
         self.known: dict[tuple[Value, bool], dict[Perm, str]] = {}
         self.steps: list[NumpyStep] = []
         self.types: dict[str, tuple[np.dtype[np.generic], Shape]] = {}
         self.twins: dict[tuple[Value, Encoding | None], Value] = {}
         self.wanted: dict[Value, list[Encoding]] = {}
         self.joined: dict[Value, list[Encoding]] = {}
-        self.followed: set[Value] = set()  # by HTP's own arithmetic
+        self.followed: set[Value] = set()  # by the target's own arithmetic
         self.shown: set[Value] = set()  # outputs of the graph
-        self.half = False  # whether what is floating has the precision that HTP computes it in
+        self.half = False  # whether what is floating has the half precision that the target computes it in
         self._inputs: dict[str, Value] = {}
 
     def run(self, graph: Graph, extra: Iterable[Value] = ()) -> Lowered:
@@ -88,7 +89,7 @@ class Lowering:
             self._remember(value, identity(value.rank), self._halved(value, name))
         self.shown.update(graph.outputs)
         for node in graph.nodes:
-            if copies(node) and node.x(0).encoding != node.out.encoding:
+            if self.arithmetic.copies(node) and node.x(0).encoding != node.out.encoding:
                 self.wanted.setdefault(node.x(0), []).append(cast(Encoding, node.out.encoding))
         for node in reversed(graph.nodes):
             self._look_ahead(node)
@@ -97,11 +98,15 @@ class Lowering:
 
     def _look_ahead(self, node: Node) -> None:
         """Notes the encodings in which what is joined with others is computed in the first place."""
-        own = [node.out.encoding] if is_joined(node) and node.out.encoding is not None else []
-        for value in sources(node):
+        own = (
+            [node.out.encoding]
+            if self.arithmetic.concatenates(node) and node.out.encoding is not None
+            else []
+        )
+        for value in self.arithmetic.sources(node):
             for wanted in (*own, *self.joined.get(node.out, ())):
                 known = self.joined.setdefault(value, [])
-                if is_direct(value, wanted) and wanted not in known:
+                if self.arithmetic.is_direct(value, wanted) and wanted not in known:
                     known.append(wanted)
 
     def lowered(self, outputs: dict[str, str]) -> Lowered:
@@ -160,7 +165,7 @@ class Lowering:
         return self.half and value.dtype is DType.FLOAT_32
 
     def _halved(self, value: Value, name: str) -> str:
-        """Real numbers as HTP has them: of half precision, whatever type the graph says."""
+        """Real numbers in half precision, whatever type the graph says."""
         if not self._is_halved(value):
             return name
         return self.body.cast(self.body.cast(name, np.float16), np.float32)
@@ -213,7 +218,7 @@ class Lowering:
         elif self._is_behind_reshape(node):
             self._before_reshape(node, schema)
         elif schema.lower is not None:
-            twin = self.twins.get((node.x(0), node.out.encoding)) if copies(node) else None
+            twin = self.twins.get((node.x(0), node.out.encoding)) if self.arithmetic.copies(node) else None
             inputs = self._twins(node, node.out.encoding) if twin is None else [twin]
             self._emit(_with(node, inputs, node.outputs), schema)
         elif schema.compute is not None:
@@ -224,13 +229,13 @@ class Lowering:
             self._as_joined(node)
 
     def _is_behind_reshape(self, node: Node) -> bool:
-        """Whether HTP takes an activation into a layer: the Reshape between is none to its four axes.
+        """Whether the target fuses an activation into a layer: the Reshape between is none to its four axes.
 
         A Relu of bytes whose zero is not the first goes by any Reshape, unless what is before and behind that
         is shown and has the same encoding.
         """
         schema = schema_of(node)
-        shaped = node.x(0).producer if schema.joins_layer else None
+        shaped = node.x(0).producer if self.arithmetic.joins_layer(node) else None
         if shaped is None or not is_reshape(shaped):
             return False
         data, out = shaped.x(0), node.out.encoding
@@ -271,13 +276,13 @@ class Lowering:
         moved = move(node, perm)
         assert moved is not None and schema.lower is not None
         real = self._is_simulated(node, schema)
-        outputs = self._as_htp(node, schema, perm, moved) if real else None
-        if outputs is not None:
+        outputs = self._by_kernel(node, schema, perm, moved) if real or schema.on_stored else None
+        if outputs is not None and real:
             real = False
             # A function like Sigmoid has one encoding, whatever those are into which it is copied.
             if not schema.clips and not schema.keeps_values and schema.output_range is None:
                 self.followed.add(node.out)
-        else:
+        if outputs is None:
             names = self._operands(node, schema, perm, real)
             outputs = schema.lower(self._shadow(node, perm, moved, real), self.body, names)
         for i, name in enumerate([outputs] if isinstance(outputs, str) else outputs):
@@ -293,20 +298,20 @@ class Lowering:
         """The result in the encodings of what it is joined to."""
         for wanted in self.joined.get(node.out, ()):
             inputs, schema = self._twins(node, wanted), schema_of(node)
-            if schema.fixed is None and schema.hands_on(node) and inputs == node.inputs:
+            if self.arithmetic.kernel(node) is None and schema.hands_on(node) and inputs == node.inputs:
                 continue  # moved from what there is in its own encoding only
             self.twins[node.out, wanted] = Value(node.out.name, node.out.dtype, node.out.shape, wanted)
             self._emit(_with(node, inputs, [self.twins[node.out, wanted]]), schema)
 
     def _twins(self, node: Node, wanted: Encoding | None) -> list[Value | None]:
         """The inputs of a node, those that are there in the encoding of its output in that."""
-        found = sources(node)
+        found = self.arithmetic.sources(node)
         return [self.twins.get((v, wanted), v) if v is not None and v in found else v for v in node.inputs]
 
     def _as_wanted(self, node: Node, schema: OpSchema) -> None:
         """The result in other encodings, too, for ops that copy it into them.
 
-        HTP leaves out a Relu that its encoding does for it: what is copied has gone without.
+        A Relu that its encoding does is left out: what is copied has gone without.
         """
         encoding = node.out.encoding
         implied = schema.clips and encoding is not None and not encoding.offset[0]
@@ -318,19 +323,20 @@ class Lowering:
             self.twins[node.out, wanted] = twin
             self._emit(_with(made, made.inputs, [twin]), schema_of(made))
 
-    def _as_htp(self, node: Node, schema: OpSchema, perm: Perm, moved: Moved) -> str | None:
-        """The stored result by HTP's own arithmetic, where that is known to differ from rounding."""
-        if schema.fixed is None or not all(v.dtype.is_fixed for v in node.outputs):
+    def _by_kernel(self, node: Node, schema: OpSchema, perm: Perm, moved: Moved) -> str | None:
+        """The stored result by the target's own arithmetic, where that is known to differ from rounding."""
+        kernel, lower = self.arithmetic.kernel(node), schema.lower
+        if kernel is None or not (schema.on_stored or all(v.dtype.is_fixed for v in node.outputs)):
             return None
-        lower, real = schema.lower, self._shadow(node, perm, moved, real=True)
         assert lower is not None
+        seen = self._shadow(node, perm, moved, real=not schema.on_stored)
 
         def compute(names: Sequence[str]) -> str:
-            made = lower(real, self.body, [*names, *[""] * (len(schema.inputs) - len(names))])
+            made = lower(seen, self.body, [*names, *[""] * (len(schema.inputs) - len(names))])
             return made if isinstance(made, str) else made[0]
 
         names = self._operands(node, schema, perm, real=False)
-        return schema.fixed(self._shadow(node, perm, moved, real=False), self.body, names, compute)
+        return kernel(self._shadow(node, perm, moved, real=False), self.body, names, compute)
 
     def _operands(self, node: Node, schema: OpSchema, perm: Perm, real: bool) -> list[str]:
         names = [self._operand(node, schema, i, perm, real) for i in range(len(node.inputs))]
@@ -379,7 +385,7 @@ class Lowering:
         in."""
         rank = node.out.rank if schema.moves is Moves.ELEMENTWISE else node.x(0).rank if node.inputs else 0
         natural = identity(rank)
-        if schema.moves is Moves.FIXED or (schema.by_place is not None and schema.by_place(node)):
+        if schema.moves is Moves.FIXED or self.arithmetic.by_place(node):
             return natural
         data = [v for i, v in enumerate(node.inputs) if v is not None and travels(node, i)]
         present = [(v, self._orders(v)) for v in data if v.data is None and v.rank == rank]

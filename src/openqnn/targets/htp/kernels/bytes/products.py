@@ -7,17 +7,15 @@ dequantized operands, and its result is rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.onnx_writer import Body, Sum
+from openqnn.ops.onnx_writer import HUGE, Body, Sum
 from openqnn.ops.schema import OPS
-
-Compute: TypeAlias = Callable[[Sequence[str]], str]
+from openqnn.runtime.cpu.arithmetic import Compute
 
 MANTISSA = 12  # bits of the factor that takes a sum of products to steps of the output
 GUARD = 3  # a step of the output is 2^3 to 2^4 of the units that a sum is cut to before it is scaled
@@ -25,7 +23,6 @@ BIAS = 28  # bits that a bias goes through
 SHORT = 15  # bits of the factor in kernels that round once
 SIGNED_8 = 128, 127
 NEAR = 24  # how many float32 factors on either side are tried
-HUGE = 3 << 22  # float32 as large as that are whole: a number that it is added to comes out rounded
 WHOLE, HALF_LESS = float(1 << 23), (1 << 23) - 0.5  # the least such number, and what stands right before it
 ROW = 8  # places that HTP folds a row at
 MOST = 1 << 23  # float32 has halves up to there

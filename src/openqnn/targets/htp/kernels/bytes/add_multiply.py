@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node, Value
-from openqnn.ops.fixed import (
+from openqnn.ops.onnx_writer import Body
+from openqnn.ops.shape_rules import along
+from openqnn.targets.htp.kernels.bytes.lines import BYTES, by_line, by_sum
+from openqnn.targets.htp.kernels.bytes.products import (
     GUARD,
     MANTISSA,
     SIGNED_8,
@@ -25,9 +28,6 @@ from openqnn.ops.fixed import (
     short,
     single,
 )
-from openqnn.ops.fixed_tables import BYTES, by_line, by_sum
-from openqnn.ops.onnx_writer import Body
-from openqnn.ops.shape_rules import along
 
 FACTORS = 13  # two factors of a sum add up to 2^13 to 2^14, and the larger one of a difference is as much
 MOST_BITS = 15  # behind the point of a factor

@@ -14,10 +14,10 @@ from functools import cache
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, offset_of, scale_of
-from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
-from openqnn.ops.fixed16_angles import in_steps
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, offset_of, scale_of
+from openqnn.targets.htp.kernels.words.curves import FACTOR, STORED, is_wide, mantissa
+from openqnn.targets.htp.kernels.words.trigonometry import in_steps
 
 RESULT = 15  # bits behind the point of a result; polynomials leave out the last one
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from openqnn.ir import Array, Node, Value
-from openqnn.ops.fixed import (
+from openqnn.ops.onnx_writer import Body, Sum
+from openqnn.targets.htp.kernels.bytes.products import (
     HUGE,
     Compute,
     affine,
@@ -31,7 +32,6 @@ from openqnn.ops.fixed import (
     single,
     whole,
 )
-from openqnn.ops.onnx_writer import Body, Sum
 
 FRACTION = 15  # bits behind the point in a cut sum times its factor
 WIDTH = 1 << 13  # a cut sum keeps its lowest 13 bits, and above them -2 to 1

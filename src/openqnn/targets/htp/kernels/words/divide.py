@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, offset_of, rounded, scale_of
-from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import OPS
+from openqnn.targets.htp.kernels.bytes.products import Compute, offset_of, rounded, scale_of
+from openqnn.targets.htp.kernels.words.curves import FACTOR, STORED, is_wide, mantissa
 
 # 1 / x for x in [1, 2) in 4 pieces, with 14 bits: coefficients of t^0 to t^2 for t = x - 1, in halves of the
 # last bit, but for t^2, which is in whole ones.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of
-from openqnn.ops.fixed16 import is_wide
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, dequantized, offset_of, rounded, scale_of
+from openqnn.targets.htp.kernels.words.curves import is_wide
 
 SHARES = 1024  # what a pixel counts in a sample is a multiple of 1 / this
 LARGEST = 1 << 26  # pixels that are looked up at once

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, DType, Node
-from openqnn.ops.fixed import offset_of, scale_of, single
-from openqnn.ops.fixed16 import FACTOR, HALF, ONE, STORED, is_wide, nearest
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import offset_of, scale_of, single
+from openqnn.targets.htp.kernels.words.curves import FACTOR, HALF, ONE, STORED, is_wide, nearest
 
 BITS = 14  # of a factor between two encodings
 MOST = 22  # bits behind the point of a factor, at most

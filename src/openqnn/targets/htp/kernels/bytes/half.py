@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from openqnn.ir import Array, DType, Value
-from openqnn.ops.fixed import offset_of, scale_of, single
-from openqnn.ops.fixed_change import is_plain_byte
-from openqnn.ops.fixed_tables import BYTES, LAST
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.lines import BYTES, LAST
+from openqnn.targets.htp.kernels.bytes.products import offset_of, scale_of, single
+from openqnn.targets.htp.kernels.bytes.requantize import is_plain_byte
 
 FAR = 2.0 * BYTES  # steps: beyond, they are cut off whatever the offset is
 

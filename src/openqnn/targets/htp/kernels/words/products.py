@@ -18,10 +18,18 @@ from typing import cast
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, along, centred, offset_of, rounded, scale_of, weights_of
-from openqnn.ops.fixed16 import HIGHEST, factor, is_wide
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import OPS
+from openqnn.targets.htp.kernels.bytes.products import (
+    Compute,
+    along,
+    centred,
+    offset_of,
+    rounded,
+    scale_of,
+    weights_of,
+)
+from openqnn.targets.htp.kernels.words.curves import HIGHEST, factor, is_wide
 
 FEW_TAPS, MANY_TAPS = 8, 64
 APART = 2

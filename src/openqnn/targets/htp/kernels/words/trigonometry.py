@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import scale_of
-from openqnn.ops.fixed16 import mantissa
+from openqnn.targets.htp.kernels.bytes.products import scale_of
+from openqnn.targets.htp.kernels.words.curves import mantissa
 
 HALF_TURN = 1 << 15
 QUARTER = 1 << 14

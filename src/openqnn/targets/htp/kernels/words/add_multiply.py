@@ -12,9 +12,9 @@ from math import gcd
 import numpy as np
 
 from openqnn.ir import Node, Value
-from openqnn.ops.fixed import Compute, centred, offset_of, rounded, scale_of, single
-from openqnn.ops.fixed16 import FACTOR, STORED, is_wide
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, centred, offset_of, rounded, scale_of, single
+from openqnn.targets.htp.kernels.words.curves import FACTOR, STORED, is_wide
 
 PRODUCT = 34  # bits behind the point of the factor that takes products to steps of the output
 GUARD = 3  # bits that are left behind the point before the output's zero point and a half are added

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Node
-from openqnn.ops.fixed import Compute, offset_of, scale_of, single
-from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
-from openqnn.ops.fixed16_angles import LESS
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, offset_of, scale_of, single
+from openqnn.targets.htp.kernels.words.curves import FACTOR, STORED, is_wide, mantissa
+from openqnn.targets.htp.kernels.words.trigonometry import LESS
 
 IMAGE = (1, 2)  # height and width, of four axes
 

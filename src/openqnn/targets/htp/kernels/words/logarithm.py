@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, rounded, scale_of, short, single
-from openqnn.ops.fixed16 import STORED, is_wide, powers_by_one
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, rounded, scale_of, short, single
+from openqnn.targets.htp.kernels.words.curves import STORED, is_wide, powers_by_one
 
 ONE = 1 << 15
 BITS = 16  # of a scale, the rest of which is cut off

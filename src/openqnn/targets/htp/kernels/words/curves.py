@@ -12,9 +12,16 @@ from typing import TypeAlias
 import numpy as np
 
 from openqnn.ir import Array, DType, Node, Value
-from openqnn.ops.fixed import Compute, dequantized, offset_of, rounded, scale_of, single
 from openqnn.ops.onnx_writer import Body
-from openqnn.ops.schema import Fixed
+from openqnn.runtime.cpu.arithmetic import Kernel
+from openqnn.targets.htp.kernels.bytes.products import (
+    Compute,
+    dequantized,
+    offset_of,
+    rounded,
+    scale_of,
+    single,
+)
 
 # From all stored integers, less the zero point, to results in steps of the output.
 Curve: TypeAlias = Callable[[Node, Array], Array]
@@ -57,7 +64,7 @@ SOFTPLUS_FROM, SOFTPLUS_TO = -2.0, 5.0
 SLOPE = 22  # bits behind the point in what a step of Softmax's input is, as a power of two
 
 
-def by_table(rule: Curve) -> Fixed:
+def by_table(rule: Curve) -> Kernel:
     """The rule of an op with one input and one output, both of 16 bits."""
 
     def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
@@ -70,7 +77,7 @@ def by_table(rule: Curve) -> Fixed:
     return fixed
 
 
-def first_of(*rules: Fixed) -> Fixed:
+def first_of(*rules: Kernel) -> Kernel:
     """The first rule that applies."""
 
     def fixed(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:

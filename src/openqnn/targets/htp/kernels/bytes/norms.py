@@ -7,8 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, centred, dequantized, is_byte, offset_of, rounded, scale_of
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import (
+    Compute,
+    centred,
+    dequantized,
+    is_byte,
+    offset_of,
+    rounded,
+    scale_of,
+)
 
 MEAN = 64.0  # a mean is cut down to such parts of a step
 SLOPE = 8  # bits of the exponent of two that a step is in Softmax

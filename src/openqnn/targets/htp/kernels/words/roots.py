@@ -10,9 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, scale_of, single
-from openqnn.ops.fixed16 import FACTOR, HALF, STORED, by_table, is_wide, mantissa, nearest
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, scale_of, single
+from openqnn.targets.htp.kernels.words.curves import (
+    FACTOR,
+    HALF,
+    STORED,
+    by_table,
+    is_wide,
+    mantissa,
+    nearest,
+)
 
 PIECE = 10  # bits of a piece of the table, in the middle of which its numbers are right
 FIRST = 13  # bits of 1.0 in the table

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, Node
-from openqnn.ops.fixed import Compute, offset_of, rounded, scale_of, single
-from openqnn.ops.fixed16 import STORED, is_wide
 from openqnn.ops.onnx_writer import Body
+from openqnn.targets.htp.kernels.bytes.products import Compute, offset_of, rounded, scale_of, single
+from openqnn.targets.htp.kernels.words.curves import STORED, is_wide
 
 HALF = STORED / 2
 FACTOR = 15  # bits behind the point of what a step of a coordinate is

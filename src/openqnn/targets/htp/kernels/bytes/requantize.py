@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Array, DType, Encoding, Node, Value
-from openqnn.ops.fixed import Compute, is_byte, offset_of, scale_of, short, single
-from openqnn.ops.fixed_tables import BYTES, LAST, by_line
 from openqnn.ops.layout import is_reshape, permutation_of
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import OPS
+from openqnn.targets.htp.kernels.bytes.lines import BYTES, LAST, by_line
+from openqnn.targets.htp.kernels.bytes.products import Compute, is_byte, offset_of, scale_of, short, single
 
+JOIN, RESIZE, BILINEAR = "Concat", "Resize", "ResizeBilinear"
 MORE = 2.0**-8  # what comes on the half for rounding where a step is less than half a step of the output
 
 
@@ -28,7 +29,7 @@ def joined(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 
 
 def is_joined(n: Node) -> bool:
-    return OPS[n.op].fixed is joined
+    return n.op == JOIN
 
 
 def sources(n: Node) -> list[Value]:
@@ -87,18 +88,17 @@ def between(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 
 def is_between(n: Node) -> bool:
     """Whether results are means of neighbours, and so within the range of the input."""
-    rule = OPS[n.op].fixed
-    return rule is between or (rule is resized and n.params.get("interpolation_mode") == "LINEAR")
+    return n.op == BILINEAR or (n.op == RESIZE and n.params.get("interpolation_mode") == "LINEAR")
 
 
 def overshoots(n: Node) -> bool:
     """Whether neighbours count by the cube of their distance: in 16 bits HTP gives other numbers."""
-    return OPS[n.op].fixed is resized and n.params.get("interpolation_mode") == "CUBIC"
+    return n.op == RESIZE and n.params.get("interpolation_mode") == "CUBIC"
 
 
 def is_copy(n: Node) -> bool:
     """Whether HTP copies stored integers, at the latest where others join them."""
-    return OPS[n.op].fixed is resized and OPS[n.op].hands_on(n)
+    return n.op == RESIZE and OPS[n.op].hands_on(n)
 
 
 def is_copied(value: Value) -> bool:

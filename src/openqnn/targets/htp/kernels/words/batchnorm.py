@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from openqnn.ir import Node
-from openqnn.ops.fixed import Compute, offset_of, scale_of, single
-from openqnn.ops.fixed16 import FACTOR, STORED, is_wide, mantissa
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.shape_rules import last_axis
+from openqnn.targets.htp.kernels.bytes.products import Compute, offset_of, scale_of, single
+from openqnn.targets.htp.kernels.words.curves import FACTOR, STORED, is_wide, mantissa
 
 BYTE = 8
 

@@ -1,0 +1,1 @@
+"""Kernels of 16-bit data."""
