@@ -73,7 +73,8 @@ class Tool:
 
 
 class _Help(argparse.HelpFormatter):
-    """The same help on every Python: newer ones name the value of an option once, older ones each time."""
+    """Prints the same help on every Python: newer ones name the value of an option once, older ones each
+    time."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=HELP_WIDTH, max_help_position=34)

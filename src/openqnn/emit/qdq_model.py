@@ -111,7 +111,7 @@ class QdqLowering(Lowering):
             self._emit(node, schema)
 
     def _change(self, node: Node) -> None:
-        """The same real numbers in another type or encoding."""
+        """Writes a change of type or encoding that keeps the real numbers."""
         x, out = node.x(0), node.out
         order = next(iter(self._orders(x)), identity(x.rank))
         real = self._get(x, order, real=True)

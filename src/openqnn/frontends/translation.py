@@ -122,7 +122,7 @@ class Translation(Vocabulary):
         return super().reshape(x, shape, encoding)
 
     def copy(self, x: Value) -> Value:
-        """The same data as the result of a node."""
+        """Makes the same data the result of a node."""
         return super().reshape(x, x.shape)
 
     def cast(self, x: Value, dtype: DType, encoding: Encoding | None = None) -> Value:

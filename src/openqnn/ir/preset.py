@@ -25,7 +25,8 @@ class Given:
     also: tuple[Encoding, ...] = ()
 
     def unsigned(self) -> Given:
-        """The same real numbers in unsigned storage: integers and offset are shifted by half the range."""
+        """Turns the encoding into unsigned storage of the same real numbers: integers and offset are shifted
+        by half the range."""
         if not self.signed or self.encoding is None:
             return self
         half = 1 << (self.bitwidth - 1)

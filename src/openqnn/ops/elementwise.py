@@ -326,7 +326,8 @@ class ElementWiseSelect:
 
 @op
 class Cast:
-    """The same numbers in another type; floats are cut towards zero, stored integers taken as they are."""
+    """Changes the type and keeps the numbers; floats are cut towards zero, stored integers taken as they
+    are."""
 
     in0 = tensor()
     out0 = result(FREE)

@@ -160,7 +160,7 @@ class ScatterNd:
 
 
 def non_zero_shape(n: Node) -> list[Shape]:
-    """As many rows as declared, else room for every element."""
+    """Has as many rows as declared, else room for every element."""
     x = n.x(0)
     shape = n.outputs[0].shape if n.outputs else (x.size, x.rank)
     if len(shape) != 2 or shape[1] != x.rank:

@@ -56,7 +56,7 @@ def _ones(n: Node, b: Body, shape: Shape) -> str:
 
 
 def channel_shape(n: Node) -> list[Shape]:
-    """As input 0; inputs 1 and 2 hold one number per channel, the last axis."""
+    """The shape of input 0; inputs 1 and 2 hold one number per channel, the last axis."""
     if not n.x(0).shape:
         raise ShapeError(f"{n.where}: the data has no axes")
     vector(n, 1, n.x(0).shape[-1])
@@ -151,7 +151,7 @@ class GroupNorm:
 
 
 def _axes_shape(n: Node) -> list[Shape]:
-    """As input 0; gamma and beta have the dimensions of the axes."""
+    """The shape of input 0; gamma and beta have the dimensions of the axes."""
     shape = n.x(0).shape
     if not n.ints("axes"):
         raise ShapeError(f"{n.where}: axes is empty")

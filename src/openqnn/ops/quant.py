@@ -118,7 +118,7 @@ class Dequantize:
 
 @op
 class Convert:
-    """The same real numbers in another type or encoding."""
+    """Changes the type or encoding and keeps the real numbers."""
 
     in0 = tensor()
     out0 = result(FREE)

@@ -48,7 +48,8 @@ def resize(n: Node, b: Body, x: Sequence[str]) -> str:
 
 
 def _resize_cubic(n: Node, b: Body, x: str, coordinates: str) -> str:
-    """As images of one channel: ONNX Runtime moves transpositions past Resize, and then has no kernel."""
+    """Resizes as images of one channel: ONNX Runtime moves transpositions past Resize, and then has no
+    kernel."""
     (batch, *old, channels), (_, *new, _) = n.x(0).shape, n.out.shape
     planes = b.reshape(x, (batch * channels, 1, *old))
     found = b.op(

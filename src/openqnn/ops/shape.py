@@ -50,7 +50,7 @@ def _reshape_shape(n: Node) -> list[Dims]:
 
 @op
 class Reshape:
-    """The same elements in row-major order under the declared shape."""
+    """Keeps the elements, in row-major order, under the declared shape."""
 
     in0 = tensor()
     shape = tensor(1, role=INDEX, optional=True)

@@ -13,7 +13,7 @@ MOVED_LAST: Final = "@last"  # on a node whose data moved: the place of what was
 
 
 def same(node: Node) -> list[Shape]:
-    """As input 0."""
+    """The shape of input 0."""
     return [node.x(0).shape]
 
 

@@ -23,7 +23,8 @@ def merge_reshapes(graph: Graph, log: Explain) -> int:
 
 
 def merge_views(graph: Graph, log: Explain) -> int:
-    """The same with transposes that move only axes of size 1, once nobody asks for axis orders any more."""
+    """Merges views, and transposes that move only axes of size 1, once nobody asks for axis orders any
+    more."""
     return _merge_views(graph, log, "merge_views", _is_view)
 
 

@@ -1,4 +1,4 @@
-"""As few transposes as possible: each node runs in the axis order in which its data already is.
+"""Leaves as few transposes as possible: each node runs in the axis order in which its data already is.
 
 One walk forward builds the graph anew. A value may be known in several orders; a transposition of the graph
 costs nothing, it only says under which other order the same data is known. Where an op needs an order that

@@ -30,7 +30,7 @@ class Step:
 
 
 def repeat(steps: tuple[Step, ...], rounds: int = 3) -> Pass:
-    """Those steps until none of them changes anything, a few times at most."""
+    """Runs steps until none of them changes anything, a few times at most."""
 
     def run(graph: Graph, log: Explain) -> int:
         total = 0

@@ -170,7 +170,7 @@ class Composer:
 
 
 def float_nodes(net: Net) -> list[NetNode]:
-    """Those that compute floats from floats; not those that begin or end a part in fixed point."""
+    """Nodes that compute floats from floats; not those that begin or end a part in fixed point."""
     floats = {tensor.name for tensor in net.tensors.values() if tensor.dtype in (abi.FLOAT_16, abi.FLOAT_32)}
     return [node for node in net.nodes if floats & {*node.inputs} and floats & {*node.outputs}]
 

@@ -183,7 +183,8 @@ class Apply:
         return found, CUT if cut else CALIBRATION
 
     def _chosen(self, value: Value) -> Range:
-        """Of a table all that is in it: data to come looks up what calibration did not."""
+        """The range to encode; of a table all that is in it: data to come looks up what calibration did
+        not."""
         looked_up = value.producer is not None and is_lookup(value.producer)
         return self.bounds.reach(value) if looked_up else self.ranges[value]
 
@@ -288,7 +289,7 @@ class Apply:
         return next(whole, Statistics(low, high, count=value.size))
 
     def _widened(self, value: Value, found: Encoding, width: int) -> Encoding:
-        """The same range in steps of another width."""
+        """An encoding of the same range in steps of another width."""
         first = -(1 << (found.bitwidth - 1)) if value.dtype.signed else 0
         low = found.scale[0] * (first + found.offset[0])
         high = low + found.scale[0] * ((1 << found.bitwidth) - 1)

@@ -67,7 +67,7 @@ def calibrate(
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """How many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

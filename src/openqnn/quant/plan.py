@@ -201,7 +201,8 @@ class Plan:
         return len(set(value.users)) == 1 and not self.graph.is_output(value) and value.producer is not None
 
     def _shares(self, value: Value, node: Node) -> bool:
-        """Of several inputs, those that something else reads too keep a finer range of their own.
+        """Decides which inputs share an encoding: those that something else reads too keep a finer range of
+        their own.
 
         So do those that are clipped, unless all are to the same ends: HTP clips to the ends of an encoding.
         """

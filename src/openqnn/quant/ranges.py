@@ -305,7 +305,7 @@ class _Levels:
     def known(
         self, running: _Running, first: NDArray[np.intp], last: NDArray[np.intp]
     ) -> tuple[Floats, Floats, Floats]:
-        """Of each range, and logarithms of what a bin of its first and last level holds."""
+        """The share of each range, and logarithms of what a bin of its first and last level holds."""
         own = slice(first.shape[0]), slice(first.shape[1])
         scaled, borders, room = self._scaled[own], self._borders[own], self._at[:, *own]
         sums, bins = self._sums[own], self._bins[own]

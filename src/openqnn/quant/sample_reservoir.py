@@ -41,7 +41,7 @@ class Kept:
 
 
 class CountedKept(Kept):
-    """The same of a source that knows its length."""
+    """A reservoir over a source that knows its length."""
 
     def __init__(self, graph: Graph, source: Iterable[Mapping[str, Any]], most: int, count: int) -> None:
         super().__init__(graph, source, most)

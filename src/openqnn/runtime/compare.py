@@ -41,7 +41,7 @@ class Noise:
 
     @property
     def own_sqnr(self) -> float:
-        """The same for the encoding of this tensor alone."""
+        """The SQNR that the encoding of this tensor alone allows."""
         return decibels(self.signal, self.own)
 
     @property

@@ -31,7 +31,8 @@ def reference_for(opened: Graph, fixed: Graph) -> Graph:
 
 
 def _forms(opened: Graph) -> Iterator[Graph]:
-    """As the quantizer has it for HTP, with and without wide nodes, and as it was converted."""
+    """The forms that the quantizer may have started from: adapted to HTP with and without wide nodes, and as
+    it was converted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OpenQnnWarning)
         for recipe in (Recipe(), Recipe(wide=False), Recipe(act_bw=16)):

@@ -53,7 +53,8 @@ def legacy_borders(io: ConverterIo, entries: Sequence[IoEntry], *, fixed: bool =
 
 
 def qairt_borders(source: QairtSource, entries: Sequence[IoEntry]) -> Borders:
-    """As in the source model, unless the file or the command line (which counts more) say otherwise."""
+    """Boundary options as in the source model, unless the file or the command line (which counts more) say
+    otherwise."""
     colours, plain = _colours(source.input_encoding)
     from_source = {e.name: e.source_layout for e in entries if e.source_layout}
     from_file = {e.name: (e.colour, MODEL_COLOUR) for e in entries if e.colour}

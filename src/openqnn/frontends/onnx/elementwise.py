@@ -176,7 +176,7 @@ def cosh(t: Translation, x: Value) -> Value:
 
 @translates("Sinh")
 def sinh(t: Translation, x: Value) -> Value:
-    """As tanh * cosh: the difference of two exponentials loses all digits near zero."""
+    """sinh(x) as tanh(x) * cosh(x): the difference of two exponentials loses all digits near zero."""
     return t.mul(t.tanh(x), cosh(t, x))
 
 

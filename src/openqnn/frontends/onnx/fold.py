@@ -129,7 +129,8 @@ def small(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array
 
 
 def anything(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Array] | None:
-    """The same by ONNX's reference implementation; None when that does not know or refuses the node."""
+    """Evaluates a node by ONNX's reference implementation; None when that does not know or refuses the
+    node."""
     arrays = _arrays(inputs)
     if not arrays or node.op_type in _NEVER | _DESCRIBED or node.domain not in ("", "ai.onnx"):
         return None

@@ -57,7 +57,7 @@ class Layer:
         return cut(self.t, weights, 0, index * self.hidden, (index + 1) * self.hidden)
 
     def biases(self, direction: int, gates: int) -> tuple[Value, Value]:
-        """Those of the input and those of the state; zero where there are none."""
+        """The biases of the input and of the state; zero where there are none."""
         both = self.b[direction]
         size = gates * self.hidden
         if both is None:

@@ -247,7 +247,7 @@ MOST_PARTS = 65536  # more outputs than that are a damaged model, and would take
 
 
 def equal_sizes(t: Translation, size: int, count: int) -> list[int]:
-    """As equal as they can be: only the last may be smaller."""
+    """Sizes of parts as equal as they can be: only the last may be smaller."""
     if not 1 <= count <= MOST_PARTS:
         t.refuse(f"it has {count} outputs")
     each = -(-size // count)

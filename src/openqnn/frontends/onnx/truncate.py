@@ -12,7 +12,7 @@ from openqnn.frontends.onnx.reader import OnnxModel
 
 
 def cut_at(model: OnnxModel, names: Sequence[str], *, prune: bool = True) -> OnnxModel:
-    """The same model with other outputs. With `prune`, what these do not need is left out."""
+    """Ends a model at other outputs. With `prune`, what these do not need is left out."""
     made = {o: node for node in model.graph.node for o in node.output if o}
     given = {i.name for i in model.graph.input} | set(model.arrays)
     for name in names:

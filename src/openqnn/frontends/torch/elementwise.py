@@ -350,7 +350,7 @@ def min_other(t: TorchTranslation, x: Value, other: Value) -> Value:
 
 @translates("fmax", "fmin")
 def fmax(t: TorchTranslation, x: Value, other: Value) -> Value:
-    """Of a number and NaN, the number."""
+    """The larger of two numbers; where one is NaN, the other."""
     a, b = together(t, (x, other))
     if a.dtype.is_float:
         a, b = t.select(t.is_nan(a), b, a), t.select(t.is_nan(b), a, b)

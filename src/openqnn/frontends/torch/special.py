@@ -125,7 +125,7 @@ def ndtr(t: TorchTranslation, x: Value) -> Value:
 
 @translates("angle")
 def angle(t: TorchTranslation, x: Value) -> Value:
-    """Of real numbers: pi below zero."""
+    """The angle of real numbers: pi below zero, else zero."""
     y = real(t, x)
     found = t.select(t.less(y, 0), t.scalar(pi, y), t.scalar(0, y))
     return t.select(t.is_nan(y), y, found)

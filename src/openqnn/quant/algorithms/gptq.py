@@ -40,7 +40,8 @@ BLOCK = 64  # inputs that errors before them are added to at a time
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Of each sample's rows, in the graph in floating point and in the other, [sample, group, 1, inner]."""
+    """Means of each sample's rows, in the graph in floating point and in the other, [sample, group, 1,
+    inner]."""
 
     real: Floats
     fixed: Floats

@@ -111,7 +111,8 @@ class Tally:
         self._scaled, self._flags, self._indices = common.scaled[:size], common.flags[:size], common.indices
 
     def take(self, turn: int, picks: Sequence[Picks], lows: Sequence[float], highs: Sequence[float]) -> None:
-        """Of sample number `turn`, with these extremes; a low above the high says that none of them count."""
+        """Counts sample number `turn`, which has these extremes; a low above the high says that none of them
+        count."""
         for member, low, high in zip(self._members, lows, highs, strict=True):
             if not (-member.bound <= low and high < member.bound) and low <= high:
                 self.count()

@@ -233,7 +233,7 @@ def _extremes(flat: Array) -> tuple[float, float]:
 
 
 def _widened(counts: NDArray[np.int64], doublings: int) -> NDArray[np.int64]:
-    """The same counts in bins that are so many times twice as wide."""
+    """Merges bins so many times into twice as wide ones."""
     merged = 1 << min(doublings, BINS.bit_length() - 1)
     sums = counts[:NOWHERE].reshape(-1, merged).sum(axis=1)
     wide, half = np.zeros_like(counts), len(sums) // 2

@@ -51,7 +51,7 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """Of each number."""
+        """How many bytes each number has."""
         return helper.tensor_dtype_to_np_dtype(self.type).itemsize
 
     @property

@@ -33,7 +33,7 @@ def _accepts(kernel: Any, types: dict[str, str]) -> bool:
 
 
 def _type_name(code: int) -> str:
-    """As the registry spells it; protobuf's names are these in capitals."""
+    """The type as the registry spells it; protobuf's names are these in capitals."""
     return f"tensor({TensorProto.DataType.Name(code).lower()})"
 
 

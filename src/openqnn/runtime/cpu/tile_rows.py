@@ -40,7 +40,7 @@ def second_cache() -> int:
 def in_rows(
     found: Blocked, constants: Mapping[str, Array], outputs: Collection[str], block: int, cache: int
 ) -> Blocked:
-    """The same with wide layers in parts, for a processor with so many bytes of cache."""
+    """Splits wide layers into tiles of rows, for a processor with so many bytes of cache."""
     return _Rows(found, constants, outputs, block, cache).run()
 
 

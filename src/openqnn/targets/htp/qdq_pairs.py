@@ -103,7 +103,7 @@ def _is_quantize(node: Node | None) -> bool:
 
 
 def _finer(encoding: Encoding, signed: bool) -> Encoding:
-    """The same real numbers among those of 16 bits."""
+    """The encoding with the same real numbers among those of 16 bits."""
     first = 1 << (encoding.bitwidth - 1) if signed else 0
     offsets = tuple((offset - first) << FINER for offset in encoding.offset)
     scales = tuple(scale / (1 << FINER) for scale in encoding.scale)

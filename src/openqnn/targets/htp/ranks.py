@@ -14,7 +14,7 @@ from openqnn.targets.htp.rules import MOST, Instead, Refusal, again, taken
 
 
 def fit_rank(node: Node, b: Builder) -> Instead:
-    """The same node on fewer axes, between two reshapes that `merge_views` joins with their neighbours."""
+    """Runs a node on fewer axes, between two reshapes that `merge_views` joins with their neighbours."""
     schema = schema_of(node)
     if schema.moves is Moves.VIEW:  # the others are limited in rank, and in types too
         return None if is_reshape(node) else b.reshape(node.x(0), node.out.shape)

@@ -158,7 +158,8 @@ def mean_of_channels(node: Node, b: Builder, width: int) -> Value | None:
 
 
 def _leaves_out(rows: Sequence[int]) -> bool:
-    """Of a tile: eight rows or what is left of them, as wide as the tensor. Of batches nothing is known."""
+    """Whether a tile loses its last results: eight rows or what is left of them, as wide as the tensor. Of
+    batches nothing is known."""
     *batch, height, width = (1, 1, *rows)
     if prod(batch) > 1 and width % 8:
         return True

@@ -99,7 +99,7 @@ def fixed_rule(*ops: str) -> Callable[[FixedRule], FixedRule]:
 def again(
     b: Builder, node: Node, *inputs: Value | None, shape: Sequence[int] | None = None, **changes: object
 ) -> Value:
-    """The same op on other inputs, with some parameters changed; its first output."""
+    """Repeats an op on other inputs, with some parameters changed; its first output."""
     params: dict[str, Any] = {**node.params, **changes}
     target = tuple(shape) if shape is not None else None
     return b(node.op, *inputs, dtype=node.out.dtype, shape=target, **params)

@@ -205,5 +205,5 @@ def cast_signed_steps(node: Node, b: Builder) -> Instead:
 
 
 def _moved(encoding: Encoding) -> Encoding:
-    """Of the same real numbers in unsigned bytes."""
+    """The encoding of the same real numbers in unsigned bytes."""
     return replace(encoding, offset=tuple(offset - HALF for offset in encoding.offset), symmetric=False)

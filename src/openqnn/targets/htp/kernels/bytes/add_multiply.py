@@ -95,7 +95,7 @@ def _line(n: Node, b: Body, x: Sequence[str]) -> str | None:
 
 
 def _byte_line(n: Node, b: Body, x: str, data: Value, factor: Array, addend: Array) -> str | None:
-    """The same from bytes to bytes, where both are single numbers."""
+    """A line from bytes to bytes, where both are single numbers."""
     if factor.size != 1 or addend.size != 1:
         return None
     every = single(np.arange(BYTES) + offset_of(data)) * single(scale_of(data))

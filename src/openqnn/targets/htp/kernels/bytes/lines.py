@@ -101,7 +101,7 @@ def _sum(b: Body, x: Sequence[str], ratios: Array, zeros: Sequence[int]) -> str:
 
 
 def _zero_points(ratios: Sequence[float], shift: float) -> Iterator[tuple[int, int, int]]:
-    """Those that come next to the shift, best first."""
+    """Zero points that come nearest to the shift, best first."""
     every = np.arange(BYTES, dtype=np.float64)
     last = (shift + ratios[0] * every[:, None] + ratios[1] * every).reshape(-1)  # the result's zero point
     off = np.where((last > -0.5) & (last < LAST + 0.5), np.abs(last - np.rint(last)), np.inf)

@@ -58,7 +58,8 @@ class Weights:
 
 
 def weights_of(n: Node, stored: Array) -> Weights:
-    """Those that HTP multiplies by."""
+    """Integer weights as HTP multiplies by them: centred on zero, rescaled per channel where they do not fit
+    int8."""
     value, operand = n.x(1), OPS[n.op].operand(1)
     order = operand.order(value.rank)
     assert value.encoding is not None
@@ -212,7 +213,7 @@ def whole(b: Body, x: str) -> str:
 
 
 def rounded_product(n: Node, b: Body, x: Sequence[str], compute: Compute, channel: int) -> str | None:
-    """The same in the kernels that are for strides: a factor of 15 bits, and one rounding.
+    """The product in the kernels that are for strides: a factor of 15 bits, and one rounding.
 
     Activations behind them get the stored integers.
     """

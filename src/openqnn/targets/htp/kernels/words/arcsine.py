@@ -98,8 +98,8 @@ def _arcs() -> tuple[Array, Array, Array]:
 
 
 def _polynomial(c: Array, t: Array, bits: int, more: Sequence[int]) -> Array:
-    """Of fractions of that many bits; a product is cut to the bits of what it is added to, the last one after
-    that."""
+    """Evaluates a polynomial at fractions of that many bits; a product is cut to the bits of what it is added
+    to, the last one after that."""
     found = c[-1]
     for i in range(len(c) - 2, 0, -1):
         found = c[i] + (found * t >> bits + more[i + 1] - more[i])

@@ -135,7 +135,7 @@ def sigmoid(n: Node, x: Array) -> Array:
 
 
 def sigmoid_table(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """The same; what multiplies by it has to know."""
+    """Sigmoid by table; remembers its input so that x * sigmoid(x) is fused as on HTP."""
     found = by_table(sigmoid)(n, b, x, compute)
     if found is not None:
         b.sigmoids[found] = x[0]

@@ -45,7 +45,7 @@ def divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 
 
 def floor_divide(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """The same quotient rounded down: what the reciprocal is off decides where quotients are whole."""
+    """The quotient rounded down: what the reciprocal is off decides where quotients are whole."""
     values = (n.x(0), n.x(1), n.out)
     if not all(is_wide(v) for v in values):
         return None
@@ -65,7 +65,7 @@ def _cut(b: Body, x: str) -> str:
 
 
 def _product(b: Body, x: Sequence[str], *tables: Array) -> str:
-    """Of what tables have for the stored integers, in float64, where it is exact."""
+    """Product of what two tables have for the stored integers, in float64, where it is exact."""
     pairs = zip(tables, x, strict=False)
     return b.op("Mul", *(b.op("Gather", b.const(t), b.cast(name, np.int32)) for t, name in pairs))
 
@@ -78,7 +78,7 @@ def _highest(x: Array) -> tuple[Array, Array]:
 
 
 def reciprocals(x: Array) -> Array:
-    """Of integers; zero has a large one."""
+    """Reciprocals of integers; zero has a large one."""
     highest, twos = _highest(x)
     t = highest - (1 << FACTOR - 1) << 2
     c = RECIPROCALS[t >> 14]

@@ -60,7 +60,7 @@ def _places(n: Node, b: Body, grid: str, sizes: Array) -> str:
 
 
 def _reflected(n: Node, b: Body, grid: str, sizes: Array) -> str:
-    """The same by coordinates of 15 bits, turned back at the first and the last pixel, or at their edges.
+    """Samples by coordinates of 15 bits, turned back at the first and the last pixel, or at their edges.
 
     HTP has those of edges from the middle of the first pixel on, and adds half a pixel, which it has rounded.
     """

@@ -17,7 +17,7 @@ HALF = 2.0**-16  # the logarithm has 15 bits behind the point: what is cut off o
 
 
 def logarithm(n: Node, x: Array) -> Array:
-    """Of numbers that are cut to 15 bits behind the point; what is nothing then is half the least."""
+    """log(x) of x truncated to 15 fraction bits; x = 0 counts as half a step."""
     parts = np.floor(x * short(single(scale_of(n.x(0))).astype(np.float64)) * ONE)
     return np.rint(np.log(np.maximum(parts, 0.5) / ONE) / scale_of(n.out)).astype(np.int64)
 

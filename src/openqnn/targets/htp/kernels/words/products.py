@@ -44,7 +44,7 @@ EXACT_TAPS, EXACT_WORK = (
 
 
 def taps(n: Node) -> int:
-    """Of the filters of a convolution along one axis, as HTP goes through them; 1 for what is none.
+    """How many filter taps HTP goes through along one axis; 1 for what is no convolution.
 
     Where channels meet, it takes strides out of the taps and puts them into the channels.
     """

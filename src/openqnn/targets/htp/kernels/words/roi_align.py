@@ -60,7 +60,7 @@ def roi_align(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | Non
 
 
 def _samples(n: Node, b: Body, x: Sequence[str], axis: int) -> Samples:
-    """Those of each bin along x (0) or y (1)."""
+    """Sampling points of each bin along x (0) or y (1)."""
     bins, samples = n.out.shape[2 - axis], n.int(("num_samples_x", "num_samples_y")[axis])
     ratio, aligned = n.floats("img_size_ratio")[1 - axis], n.flag("aligned")
     corners = b.op("Mul", dequantized(b, x[1], n.x(1)), b.const(1 / ratio, np.float32))
