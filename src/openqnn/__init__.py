@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openqnn.api.convert import Report, check, convert
     from openqnn.api.custom_ops import load_custom_ops
     from openqnn.api.files import load
+    from openqnn.api.fuse import expand, fuse
     from openqnn.api.quantize import quantize
     from openqnn.api.session import Session
     from openqnn.frontends.custom_ops import composite
@@ -40,6 +41,8 @@ __all__ = [
     "convert",
     "custom_op",
     "errors",
+    "expand",
+    "fuse",
     "load",
     "load_custom_ops",
     "quantize",
@@ -54,6 +57,7 @@ _HOMES = {
     "openqnn.api.custom_ops": ("load_custom_ops",),
     "openqnn.api.convert": ("Report", "check", "convert"),
     "openqnn.api.files": ("load",),
+    "openqnn.api.fuse": ("expand", "fuse"),
     "openqnn.api.quantize": ("quantize",),
     "openqnn.api.session": ("Session",),
     "openqnn.ort_qnn.inference_session": ("InferenceSession",),

@@ -52,6 +52,12 @@ def composite(domain: str, name: str = "") -> Callable[[Translator], Translator]
     return register
 
 
+def composite_function(domain: str, name: str) -> Callable[..., Any] | None:
+    """The user's own function of a composite, which takes any builder; None where none is declared."""
+    found = _COMPOSITES.get((domain, name)) or _COMPOSITES.get(("", name))
+    return getattr(found, "__wrapped__", found)
+
+
 def forget_composites() -> None:
     """No composite is declared any more."""
     _COMPOSITES.clear()

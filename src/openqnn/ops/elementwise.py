@@ -326,8 +326,7 @@ class ElementWiseSelect:
 
 @op
 class Cast:
-    """Changes the type and keeps the numbers; floats are cut towards zero, stored integers taken as they
-    are."""
+    """Changes the type and keeps the numbers; floats are truncated, stored integers taken as they are."""
 
     in0 = tensor()
     out0 = result(FREE)

@@ -80,3 +80,44 @@ class RunIo:
     timeout: float = option(
         60.0, "--timeout", metavar="S", parse=float, help="give up on a library after so many seconds (60)"
     )
+
+
+def named_param(text: str) -> tuple[str, float | str]:
+    """NAME=NUMBER, or NAME=TENSOR where the number is a constant of the model."""
+    name, sign, value = text.partition("=")
+    if not sign or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=NUMBER or NAME=TENSOR")
+    try:
+        return name, int(value) if value.lstrip("+-").isdigit() else float(value)
+    except ValueError:
+        return name, value
+
+
+@dataclass(frozen=True)
+class FuseOptions:
+    """The subgraph, the operation and the result."""
+
+    op: str = option("", "--op", metavar="PACKAGE::NAME", help="the custom op, which --custom_ops declares")
+    inputs: tuple[str, ...] = option(
+        (), "--from", metavar="TENSOR", nargs="+", help="tensors that the subgraph reads: the op's inputs"
+    )
+    outputs: tuple[str, ...] = option(
+        (), "--to", metavar="TENSOR", nargs="+", help="tensors that it computes: the op's outputs"
+    )
+    params: tuple[tuple[str, float | str], ...] = option(
+        (), "--param", metavar="NAME=VALUE", parse=named_param, repeat=True,
+        help="a parameter of the op: a number, or a constant tensor of the subgraph, which may then differ"
+        " from place to place; repeat for several",
+    )  # fmt: skip
+    once: bool = option(False, "--once", help="replace this subgraph only, not its repeats")
+    expand: bool = option(
+        False, "--expand", help="the reverse: replace nodes of the op by the QNN ops of its composite"
+    )
+    output: str = option(
+        "",
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="what to write: FILE.oqnn (default: MODEL.oqnn) or FILE.dlc",
+    )
+    overwrite: bool = option(False, "--overwrite", help="replace a file that is not an OpenQNN graph")
