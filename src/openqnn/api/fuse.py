@@ -65,27 +65,34 @@ def fuse(
     if not ends:
         raise UsageError("no output of the subgraph is named")
     nodes = _between(starts, ends)
-    bound = {k: _named(made, v) for k, v in (params or {}).items() if isinstance(v, str)}
-    fixed = {k: v for k, v in (params or {}).items() if not isinstance(v, str)}
+    wanted = dict(params or {})
+    bound = {k: _named(made, v) for k, v in wanted.items() if isinstance(v, str)}
     pattern = _Pattern(starts, ends, nodes, set(bound.values()))
     found = [_Place({v: v for v in pattern.values()}, {n: n for n in nodes})]
     if everywhere:
         found += pattern.repeats(made, set(nodes))
     for place in found:
         _check_closed(made, place, ends)
-    places, error = [], 0.0
+    places = [place.values[ends[0]].name for place in found]
+    errors = []
     for place in found:
-        given = {**fixed, **{k: _number(place.values[v]) for k, v in bound.items()}}
-        from_names = [place.values[v].name for v in starts]
-        to_names = [place.values[v].name for v in ends]
-        old = subgraph(made, list(place.nodes.values()))
-        new = clone_graph(old)
-        for target in (new, made):
-            known = {v.name: v for v in target.values()}
-            _put_node(target, custom, [known[n] for n in from_names], [known[n] for n in to_names], given)
-        error = max(error, _proved(old, new, custom.key, to_names[0]))
-        places.append(to_names[0])
-    return Replaced(made, tuple(places), error)
+        numbers = {k: _number(place.values[v]) for k, v in bound.items()}
+        errors.append(_fuse_place(made, custom, place, pattern, {**wanted, **numbers}))
+    return Replaced(made, tuple(places), max(errors))
+
+
+def _fuse_place(
+    graph: Graph, custom: CustomOp, place: _Place, pattern: _Pattern, params: Mapping[str, Any]
+) -> float:
+    """Fuses one occurrence; how far its results are from those before."""
+    starts = [place.values[v].name for v in pattern.starts]
+    ends = [place.values[v].name for v in pattern.ends]
+    old = subgraph(graph, list(place.nodes.values()))
+    new = clone_graph(old)
+    for target in (new, graph):
+        known = {v.name: v for v in target.values()}
+        _put_node(target, custom, [known[n] for n in starts], [known[n] for n in ends], params)
+    return _proved(old, new, custom.key, ends[0])
 
 
 def expand(graph: Graph, op: str) -> Replaced:
