@@ -62,25 +62,36 @@ Pair = tuple[NetNode, NetNode]
 
 def _match(first: Net, second: Net) -> list[Pair]:
     pairs: dict[str, NetNode] = {}
-    by_name = {node.name: node for node in second.nodes}
-    by_output = {name: node for node in second.nodes for name in node.outputs}
     taken: set[str] = set()
 
-    def pair(node: NetNode, other: NetNode | None) -> None:
-        if other is not None and node.name not in pairs and other.name not in taken:
+    def pair(node: NetNode, other: NetNode) -> None:
+        if node.name not in pairs and other.name not in taken:
             pairs[node.name] = other
             taken.add(other.name)
 
-    for node in first.nodes:
-        other = by_name.get(node.name)
-        pair(node, other if other is not None and other.op == node.op else None)
-    for node in first.nodes:
-        pair(node, next((by_output[name] for name in node.outputs if name in by_output), None))
+    for node, other in (*_by_name(first, second), *_by_result(first, second)):
+        pair(node, other)
     left = [node for node in first.nodes if node.name not in pairs]
     right = [node for node in second.nodes if node.name not in taken]
     for node, other in _aligned(first, second, left, right):
         pair(node, other)
     return [(node, pairs[node.name]) for node in first.nodes if node.name in pairs]
+
+
+def _by_name(first: Net, second: Net) -> Iterator[Pair]:
+    named = {node.name: node for node in second.nodes}
+    for node in first.nodes:
+        other = named.get(node.name)
+        if other is not None and other.op == node.op:
+            yield node, other
+
+
+def _by_result(first: Net, second: Net) -> Iterator[Pair]:
+    producer = {name: node for node in second.nodes for name in node.outputs}
+    for node in first.nodes:
+        shared = [name for name in node.outputs if name in producer]
+        if shared:
+            yield node, producer[shared[0]]
 
 
 def _aligned(first: Net, second: Net, left: Sequence[NetNode], right: Sequence[NetNode]) -> Iterator[Pair]:
@@ -122,20 +133,29 @@ def _nodes(first: Net, second: Net, pairs: Sequence[Pair]) -> Iterator[Differenc
     for node in second.nodes:
         if node.name not in theirs:
             yield Difference("node", ADDED, node.name, node.op)
-    same = (
-        dict(zip(first.inputs, second.inputs, strict=False))
-        if len(first.inputs) == len(second.inputs)
-        else {}
-    )
-    same |= {name: name for name in first.inputs if name in second.inputs}
+    same = _same_inputs(first, second)
     for a, b in pairs:
         changes = [*_op_changes(a, b), *_operand_changes(first, second, a, b, same)]
         same |= dict(zip(a.outputs, b.outputs, strict=False))
-        for x, y in zip(a.outputs, b.outputs, strict=False):
-            if x not in first.outputs or y not in second.outputs:  # those were looked at as outputs
-                changes += [f"result {x}: {c}" for c in _tensor_changes(first.tensors[x], second.tensors[y])]
+        changes += _result_changes(first, second, a, b)
         if changes:
             yield Difference("node", CHANGED, a.name, "; ".join(changes))
+
+
+def _same_inputs(first: Net, second: Net) -> dict[str, str]:
+    """The inputs of the second graph that are those of the first: by position, and by name."""
+    same: dict[str, str] = {}
+    if len(first.inputs) == len(second.inputs):
+        same |= dict(zip(first.inputs, second.inputs, strict=False))
+    return same | {name: name for name in first.inputs if name in second.inputs}
+
+
+def _result_changes(first: Net, second: Net, a: NetNode, b: NetNode) -> Iterator[str]:
+    for x, y in zip(a.outputs, b.outputs, strict=False):
+        if x in first.outputs and y in second.outputs:
+            continue  # these are compared as outputs of the graphs
+        for change in _tensor_changes(first.tensors[x], second.tensors[y]):
+            yield f"result {x}: {change}"
 
 
 def _op_changes(a: NetNode, b: NetNode) -> Iterator[str]:

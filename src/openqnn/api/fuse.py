@@ -73,12 +73,24 @@ def fuse(
         found += pattern.repeats(made, set(nodes))
     for place in found:
         _check_closed(made, place, ends)
-    places = [place.values[ends[0]].name for place in found]
-    errors = []
-    for place in found:
-        numbers = {k: _number(place.values[v]) for k, v in bound.items()}
-        errors.append(_fuse_place(made, custom, place, pattern, {**wanted, **numbers}))
-    return Replaced(made, tuple(places), max(errors))
+    places = tuple(place.values[ends[0]].name for place in found)
+    return Replaced(made, places, max(_fuse_places(made, custom, pattern, found, wanted, bound)))
+
+
+def _fuse_places(
+    graph: Graph,
+    custom: CustomOp,
+    pattern: _Pattern,
+    places: Sequence[_Place],
+    wanted: Mapping[str, float | int | str],
+    bound: Mapping[str, Value],
+) -> list[float]:
+    """Replaces each place by a node with the numbers that stand there; gives the largest error of each."""
+    errors: list[float] = []
+    for place in places:
+        numbers = {name: _number(place.values[value]) for name, value in bound.items()}
+        errors.append(_fuse_place(graph, custom, place, pattern, {**wanted, **numbers}))
+    return errors
 
 
 def _fuse_place(
@@ -232,10 +244,12 @@ class _Pattern:
             return False
         place.nodes[ours] = other
         pairs = [*zip(ours.outputs, other.outputs, strict=True), *zip(ours.inputs, other.inputs, strict=True)]
-        return all(
-            (a is None and b is None) or (a is not None and b is not None and self._match(a, b, place))
-            for a, b in pairs
-        )
+        return all(self._match_operand(a, b, place) for a, b in pairs)
+
+    def _match_operand(self, mine: Value | None, theirs: Value | None, place: _Place) -> bool:
+        if mine is None or theirs is None:
+            return mine is theirs
+        return self._match(mine, theirs, place)
 
 
 def _is_closed(graph: Graph, place: _Place, ends: Sequence[Value]) -> bool:

@@ -10,7 +10,7 @@ import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from openqnn.errors import ModelError, UsageError
 from openqnn.formats.atomic import replacing, together
@@ -19,6 +19,9 @@ from openqnn.ir import DType
 from openqnn.qnn.context_info import ContextInfo, GraphInfo
 from openqnn.qnn.net import Array, NetTensor
 
+if TYPE_CHECKING:
+    import onnx
+
 DOMAIN = "com.microsoft"
 SOURCE = "QNNExecutionProvider"
 CHECKSUM = "openqnn.context.crc32"
@@ -26,6 +29,20 @@ CHECKSUM = "openqnn.context.crc32"
 LARGEST_EMBEDDED = (1 << 31) - (1 << 20)  # a protobuf message ends at 2 GiB
 _CONTEXT = b"\0\0\0\x02"
 _READABLE = ("qnnexecutionprovider", "qnn")
+
+
+def _context_graph(info: ContextInfo, name: str, cache: bytes | str, embed: bool) -> onnx.GraphProto:
+    """One EPContext node for each graph of the context; the first one holds or names the binary."""
+    import onnx
+
+    nodes = [
+        _node(graph, cache if index == 0 else None, embed, info) for index, graph in enumerate(info.graphs)
+    ]
+    inputs = {t.tensor.name: t.tensor for graph in info.graphs for t in graph.inputs}
+    outputs = {t.tensor.name: t.tensor for graph in info.graphs for t in graph.outputs}
+    return onnx.helper.make_graph(
+        nodes, name, [_value(t) for t in inputs.values()], [_value(t) for t in outputs.values()]
+    )
 
 
 def write_epcontext(
@@ -40,18 +57,7 @@ def write_epcontext(
             f"{target}: the binary is too large for an ONNX file", hint="write it beside the model"
         )
     beside = target.with_name(f"{target.stem}_qnn.bin")
-    cache = blob.tobytes() if embed else beside.name
-    nodes = [
-        _node(graph, cache if index == 0 else None, embed, info) for index, graph in enumerate(info.graphs)
-    ]
-    inputs = {t.tensor.name: t.tensor for graph in info.graphs for t in graph.inputs}
-    outputs = {t.tensor.name: t.tensor for graph in info.graphs for t in graph.outputs}
-    graph = onnx.helper.make_graph(
-        nodes,
-        name or target.stem,
-        [_value(t) for t in inputs.values()],
-        [_value(t) for t in outputs.values()],
-    )
+    graph = _context_graph(info, name or target.stem, blob.tobytes() if embed else beside.name, embed)
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(DOMAIN, 1)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="openqnn")
     # A property of the model, since ONNX Runtime refuses attributes that the node's schema lacks.
@@ -115,6 +121,17 @@ class EpContext:
         return found
 
 
+def _contexts_of_qnn(file: Path, model: onnx.ModelProto) -> list[dict[str, Any]]:
+    """The attributes of the EPContext nodes that hold contexts of QNN; ModelError where there are none."""
+    found = [_attributes(node) for node in model.graph.node if node.op_type == "EPContext"]
+    ours = [a for a in found if str(a.get("source", "")).lower() in _READABLE]
+    if not ours:
+        others = ", ".join(sorted({str(a.get("source", "unknown")) for a in found}))
+        reason = f"its contexts are of {others}" if found else "it has no EPContext node"
+        raise ModelError(f"{file} holds no QNN context: {reason}")
+    return ours
+
+
 def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
     """Find the context binary of a model; ModelError where there is none, or more than one."""
     import onnx
@@ -127,12 +144,7 @@ def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
         raise ModelError(f"{file}: {error.strerror or error}") from error
     except (DecodeError, ValueError) as error:
         raise ModelError(f"{file} is not an ONNX model") from error
-    found = [_attributes(node) for node in model.graph.node if node.op_type == "EPContext"]
-    ours = [a for a in found if str(a.get("source", "")).lower() in _READABLE]
-    if not ours:
-        others = ", ".join(sorted({str(a.get("source", "unknown")) for a in found}))
-        reason = f"its contexts are of {others}" if found else "it has no EPContext node"
-        raise ModelError(f"{file} holds no QNN context: {reason}")
+    ours = _contexts_of_qnn(file, model)
     mains = [a for a in ours if "ep_cache_context" in a]
     if len(mains) != 1:
         raise ModelError(f"{file} has {len(mains)} context binaries, and one can be run at a time")

@@ -41,6 +41,10 @@ class _Names:
         return candidate
 
 
+def _produced(graph: Graph) -> set[Value]:
+    return {value for node in graph.nodes for value in node.outputs}
+
+
 def lower(graph: Graph, names: dict[str, str] | None = None, *, idle: bool = False) -> Net:
     """Plain records of the whole graph. Inputs and outputs keep the graph's order.
 
@@ -48,8 +52,8 @@ def lower(graph: Graph, names: dict[str, str] | None = None, *, idle: bool = Fal
     reads are there too, for those who only look.
     """
     tensor_names, node_names = _Names(), _Names()
-    produced = {v for n in graph.nodes for v in n.outputs}
-    reads = {v for v in graph.outputs if v in produced}
+    produced = _produced(graph)
+    reads = produced.intersection(graph.outputs)
     tensors: dict[str, NetTensor] = {}
 
     def tensor(value: Value) -> str:
@@ -62,16 +66,17 @@ def lower(graph: Graph, names: dict[str, str] | None = None, *, idle: bool = Fal
                 names[value.name] = name
         return name
 
-    inputs = tuple(tensor(v) for v in graph.inputs if idle or v.users or graph.is_output(v))
-    nodes = [
-        NetNode(
+    def record(node: Node) -> NetNode:
+        return NetNode(
             node_names.of(node), node.package, node.op_name,
             tuple(None if v is None else tensor(v) for v in node.inputs),
             tuple(tensor(v) for v in node.outputs),
             _params(node, node_names.of(node), tensor_names), node.source,
-        )
-        for node in graph.nodes
-    ]  # fmt: skip
+        )  # fmt: skip
+
+    shown = graph.inputs if idle else [v for v in graph.inputs if v.users or graph.is_output(v)]
+    inputs = tuple(tensor(v) for v in shown)
+    nodes = [record(node) for node in graph.nodes]
     outputs: list[str] = []
     for value in graph.outputs:
         name = tensor(value)

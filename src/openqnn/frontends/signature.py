@@ -6,7 +6,7 @@ Models come from many tools, and some are damaged: what does not fit is refused 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -112,8 +112,15 @@ def _check_attributes(
         kinds = signature.attributes.get(name)
         if kinds is None and not signature.any_attribute:
             raise Refused(f"attribute '{name}' is not known" + (f" for {version}" if version else ""))
-        types = [known.get(k) for k in kinds or () if k != "None"]
-        if types and None not in types and not any(isinstance(value, kind) for kind in types if kind):
+        if not _is_of_kind(value, kinds or (), known):
             raise Refused(
                 f"attribute '{name}' is a {type(value).__name__}, {' or '.join(kinds or ())} is expected"
             )
+
+
+def _is_of_kind(value: Any, kinds: Iterable[str], known: Kinds) -> bool:
+    """Whether a value has one of the kinds; kinds that nobody knows are not checked."""
+    types = [known.get(kind) for kind in kinds if kind != "None"]
+    if not types or None in types:
+        return True
+    return any(isinstance(value, kind) for kind in types if kind)

@@ -48,11 +48,15 @@ class Encoding:
             raise ValueError(f"a whole-tensor encoding has one scale, not {len(self.scale)}")
         if not all(np.isfinite(s) and s > 0 for s in self.scale):
             raise ValueError(f"scales must be positive and finite: {self.scale}")
-        if self.blocks is not None and (self.axis in (None, self.blocks.axis) or any(self.offset)):
+        if self.blocks is not None:
+            self._check_blocks(self.blocks)
+
+    def _check_blocks(self, blocks: Blocks) -> None:
+        if self.axis in (None, blocks.axis) or any(self.offset):
             raise ValueError("blocks need scales along another axis, and offsets of zero")
-        if self.blocks is not None and len(self.blocks.multiples) % len(self.scale):
+        if len(blocks.multiples) % len(self.scale):
             raise ValueError(
-                f"{len(self.blocks.multiples)} blocks are not the same for {len(self.scale)} channels"
+                f"{len(blocks.multiples)} blocks are not the same for {len(self.scale)} channels"
             )
 
     @classmethod

@@ -127,19 +127,23 @@ def check_axes(schema: OpSchema, node: Node) -> None:
     """Parameters that name axes of input 0 stay inside its rank."""
     rank = node.x(0).rank if node.inputs and node.inputs[0] is not None else 0
     for param in schema.params:
-        if param.axis is Axis.NO or param.name not in node.params:
+        if param.name not in node.params:
             continue
         if param.axis is Axis.EACH:
             count = len(node.rows(param.name))
             if count != rank and not (param.more and count > rank):
                 raise ShapeError(f"{node.where}: {param.name} has {count} entries for rank {rank}")
-            continue
-        named = (node.int(param.name),) if param.axis is Axis.ONE else node.ints(param.name)
-        if any(not 0 <= a < rank for a in named):
-            shape = list(node.x(0).shape) if rank else []
-            raise ShapeError(f"{node.where}: {param.name}={node.params[param.name]} is no axis of {shape}")
-        if len(set(named)) != len(named):
-            raise ShapeError(f"{node.where}: {param.name}={named} names an axis twice")
+        elif param.axis is not Axis.NO:
+            _check_named_axes(node, param, rank)
+
+
+def _check_named_axes(node: Node, param: Param, rank: int) -> None:
+    named = (node.int(param.name),) if param.axis is Axis.ONE else node.ints(param.name)
+    if any(not 0 <= a < rank for a in named):
+        shape = list(node.x(0).shape) if rank else []
+        raise ShapeError(f"{node.where}: {param.name}={node.params[param.name]} is no axis of {shape}")
+    if len(set(named)) != len(named):
+        raise ShapeError(f"{node.where}: {param.name}={named} names an axis twice")
 
 
 def infer_outputs(node: Node) -> list[tuple[Shape, DType | None]]:
@@ -197,10 +201,8 @@ class Builder(Vocabulary):
         first = inputs[0] if inputs else None
         label = name or self.graph.unique(self.stem)
         full = complete(schema, params, first.rank if first is not None else 0, f"{op} '{label}'")
-        hints = [
-            Value("", types[i] if i < len(types) else DType.FLOAT_32, tuple(s))
-            for i, s in enumerate(declared)
-        ]
+        filled = [*types, *[DType.FLOAT_32] * len(declared)]
+        hints = [Value("", kind, tuple(dims)) for kind, dims in zip(filled, declared, strict=False)]
         node = Node(op, label, list(inputs), hints, full, self.source, package)
         inferred = infer_outputs(node)
         node.outputs = [self._output(label, i, s, t, types) for i, (s, t) in enumerate(inferred)]

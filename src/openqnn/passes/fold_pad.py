@@ -46,6 +46,12 @@ def _fold(graph: Graph, pad: Node, reader: Node) -> str:
     return ""
 
 
+def _refusal_of_pool(reader: Node) -> str:
+    if reader.flag(COUNTS) or not any(map(any, reader.rows("pad_amount"))):
+        return ""
+    return "its own padding does not count, the zeros of the pad do"
+
+
 def _refusal(pad: Node, reader: Node) -> str:
     if pad.enum("scheme") != "CONSTANT" or pad.float("pad_constant_value") != 0:
         return "only a pad by the constant 0 can move into it"
@@ -57,12 +63,7 @@ def _refusal(pad: Node, reader: Node) -> str:
     if pad.out.encoding != pad.x(0).encoding:
         return "the pad changes the encoding"
     if COUNTS in reader.params:
-        own = any(any(row) for row in reader.rows("pad_amount"))
-        return (
-            "its own padding does not count, the zeros of the pad do"
-            if own and not reader.flag(COUNTS)
-            else ""
-        )
+        return _refusal_of_pool(reader)
     has_weights = len(schema_of(reader).inputs) > 1
     return "" if has_weights else "its own padding is not zeros"
 

@@ -65,6 +65,10 @@ def _normalises(node: Node) -> bool:
     return schema.moves is Moves.AXES and not schema.keeps_values and node.out.shape == node.x(0).shape
 
 
+def _is_by_channel(value: Value) -> bool:
+    return value.encoding is not None and value.encoding.axis is not None
+
+
 def moved_in_graph(node: Node, perm: Perm) -> Moved | None:
     """The node on data stored as `perm` in QNN's own terms, or None when QNN cannot say that."""
     natural, schema = identity(len(perm)), schema_of(node)
@@ -72,7 +76,7 @@ def moved_in_graph(node: Node, perm: Perm) -> Moved | None:
         return Moved(node.params, identity(node.out.rank))
     if schema.on_last and perm[-1] != natural[-1]:
         return None
-    if schema.moves is Moves.VIEW and any(v.encoding and v.encoding.axis is not None for v in _ends(node)):
+    if schema.moves is Moves.VIEW and any(map(_is_by_channel, _ends(node))):
         return None
     moved = move(node, perm)
     if moved is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import BackendError, InputError, UsageError
-from openqnn.qnn.context_info import ContextInfo
+from openqnn.qnn.context_info import ContextInfo, GraphInfo
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc
 
@@ -246,32 +246,41 @@ def check_taken(
     context: ContextOptions | None = None,
 ) -> None:
     """Compare what was asked for with what the compiled context says; what did not take is an error."""
-    problems: list[str] = []
-    if device and device.soc is not None and info.soc_model not in (None, device.soc):
-        problems.append(f"SoC {device.soc} was asked for, but the binary is for {info.soc_model}")
-    if device and device.arch is not None and info.dsp_arch not in (None, device.arch):
-        problems.append(f"architecture v{device.arch} was asked for, but the binary is for v{info.dsp_arch}")
+    problems = _other_device(info, device) if device else []
     for graph in info.graphs:
-        blob, asked = graph.htp, options.get(graph.name)
-        if blob is None or asked is None:
-            continue
-        pairs: list[tuple[str, Any, Any]] = [
-            ("O", asked.optimization, blob.optimization_level),
-            ("vtcm_mb", asked.vtcm_mb or None, blob.vtcm_size >> 20),
-            ("hvx_threads", asked.hvx_threads or None, blob.hvx_threads),
-            ("dlbc", asked.dlbc, bool(blob.dlbc)),
-        ]
-        problems += [
-            f"graph '{graph.name}': {name} {wanted} was asked for, but the library took {got}"
-            for name, wanted, got in pairs
-            if wanted is not None and wanted != got
-        ]
+        problems += _other_settings(graph, options.get(graph.name))
     if context and context.weight_sharing and len(info.graphs) > 1:
         shared = [graph.htp.v2.shared_weights_size for graph in info.graphs if graph.htp and graph.htp.v2]
         if shared and not any(shared):
             problems.append("weight sharing was asked for, but the graphs share no weights")
     if problems:
         raise BackendError("settings that did not take effect:\n  " + "\n  ".join(problems))
+
+
+def _other_device(info: ContextInfo, device: DeviceOptions) -> list[str]:
+    problems: list[str] = []
+    if device.soc is not None and info.soc_model not in (None, device.soc):
+        problems.append(f"SoC {device.soc} was asked for, but the binary is for {info.soc_model}")
+    if device.arch is not None and info.dsp_arch not in (None, device.arch):
+        problems.append(f"architecture v{device.arch} was asked for, but the binary is for v{info.dsp_arch}")
+    return problems
+
+
+def _other_settings(graph: GraphInfo, asked: GraphOptions | None) -> list[str]:
+    blob = graph.htp
+    if blob is None or asked is None:
+        return []
+    pairs: list[tuple[str, Any, Any]] = [
+        ("O", asked.optimization, blob.optimization_level),
+        ("vtcm_mb", asked.vtcm_mb or None, blob.vtcm_size >> 20),
+        ("hvx_threads", asked.hvx_threads or None, blob.hvx_threads),
+        ("dlbc", asked.dlbc, bool(blob.dlbc)),
+    ]
+    return [
+        f"graph '{graph.name}': {name} {wanted} was asked for, but the library took {got}"
+        for name, wanted, got in pairs
+        if wanted is not None and wanted != got
+    ]
 
 
 def _load(file: Path, parse: Callable[[str], Any]) -> dict[str, Any]:

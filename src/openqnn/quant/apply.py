@@ -165,22 +165,31 @@ class Apply:
             low, high = group.fixed
             return encoding(low, high, group.width, symmetric=group.symmetric), FIXED
         cut = self._is_cut(group)
-        # A range that was chosen with regard to what does not count says nothing of the rest.
-        low, high = self._union(group.origins, self._extremes if cut else self._chosen)
-        if cut:  # before there is room left beyond it, as much as a mask is large
-            low, high = self._within_reach(group, low, high)
-        if self.recipe.headroom:
-            count = sum(self._seen(v).count for v in group.origins)
-            low, high = self._within_reach(group, *widened(low, high, group.width, count))
-        if group.width == 8:
-            high = max(high, *(self._least_top(v) for v in group.origins))
-        if group.width == 16:
-            high = max(high, low + max(least_span(v) for v in group.origins))
+        low, high = self._wide_enough(group, *self._calibrated(group, cut))
         steps = self.recipe.steps_of(group.width)
         if group.multiplied and steps is None:
             low, high = (end * INT16_LARGEST / HIGHEST for end in (low, high))
         found = encoding(low, high, group.width, symmetric=group.symmetric, steps=steps)
         return found, CUT if cut else CALIBRATION
+
+    def _calibrated(self, group: Group, cut: bool) -> tuple[float, float]:
+        """The range that calibration saw, with room beyond it where the recipe leaves some."""
+        # A range that was chosen with regard to what does not count says nothing of the rest.
+        low, high = self._union(group.origins, self._extremes if cut else self._chosen)
+        if cut:  # before there is room left beyond it, as much as a mask is large
+            low, high = self._within_reach(group, low, high)
+        if not self.recipe.headroom:
+            return low, high
+        count = sum(self._seen(v).count for v in group.origins)
+        return self._within_reach(group, *widened(low, high, group.width, count))
+
+    def _wide_enough(self, group: Group, low: float, high: float) -> tuple[float, float]:
+        """The range with the least width that the target takes for tensors of that kind."""
+        if group.width == 8:
+            high = max(high, *(self._least_top(v) for v in group.origins))
+        if group.width == 16:
+            high = max(high, low + max(least_span(v) for v in group.origins))
+        return low, high
 
     def _chosen(self, value: Value) -> Range:
         """The range to encode; of a table all that is in it: data to come looks up what calibration did
@@ -354,8 +363,7 @@ class Apply:
             out = node.out.encoding if is_lookup(node) else None  # HTP copies integers out of a table
             found = out or self._whole(value, width, symmetric=False)
             return self._store(value, activation_type(width), found, DATA)
-        own = self.recipe.weight_widths.get(node.name) if width == 16 else None
-        bits = given.bitwidth if given is not None else own or self.recipe.weight_bw
+        bits = given.bitwidth if given is not None else self._weight_width(node, width)
         if bits == 16 and goes_astray(node):
             bits = 8
             self.narrow.append(value.name)
@@ -363,12 +371,14 @@ class Apply:
         # Norms take scales of unsigned storage only, with any zero.
         matrix = operand.channel_axis is not None
         bits = bits if matrix else min(bits, NORM_WIDTH)
-        symmetric = matrix and (self.recipe.param.symmetric or axis is not None or bits == 16)
-        if symmetric:
+        if matrix and (self.recipe.param.symmetric or axis is not None or bits == 16):
             found = self._symmetric(node, value, bits, axis)
-        else:
-            found = self._whole(value, bits, symmetric=False, steps=self.recipe.steps_of(bits))
-        return self._store(value, parameter_type(bits, symmetric), found, DATA)
+            return self._store(value, parameter_type(bits, True), found, DATA)
+        found = self._whole(value, bits, symmetric=False, steps=self.recipe.steps_of(bits))
+        return self._store(value, parameter_type(bits, False), found, DATA)
+
+    def _weight_width(self, node: Node, width: int) -> int:
+        return (self.recipe.weight_widths.get(node.name) if width == 16 else None) or self.recipe.weight_bw
 
     def _symmetric(self, node: Node, value: Value, bits: int, axis: int | None) -> Encoding:
         assert value.data is not None
@@ -440,7 +450,7 @@ class Apply:
         if self.recipe.bias_bw == 8 and plain:
             return self._store(value, DType.UFIXED_8, self._whole(value, 8, symmetric=False), DATA)
         scales = np.asarray(w.scale if w is not None else (1.0,)) * (x.scale[0] if x is not None else 1.0)
-        axis = 0 if w is not None and w.axis is not None else None  # of one channel, too: HTP goes by that
+        axis = None if plain else 0  # of one channel, too: HTP goes by that
         largest = np.abs(value.data.astype(np.float64))
         need = (largest if axis is not None else largest.max(initial=0.0)) / INT32_LARGEST
         scales = np.maximum(scales, need)

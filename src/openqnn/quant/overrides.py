@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -323,17 +323,20 @@ def _missing(graph: Graph, given: Mapping[str, Given], source: Collection[str]) 
     They go by the name of the source model, where they, or what they are moved to, have one.
     """
     plan = Plan(graph, Recipe(), given)
-    found: list[Finding] = []
+    lacking = [(name, "its range will come from calibration data") for name in _calibrated(plan, source)]
+    for node in graph.nodes:
+        weights = (v for _, v, o in operands(node) if is_weight(v, o) and is_real(v))
+        if plan.node_width[node]:
+            lacking += [(v.name, "its range will come from its own data") for v in weights]
+    return [_lack(name, why) for name, why in dict.fromkeys(lacking) if name not in given]
+
+
+def _calibrated(plan: Plan, source: Collection[str]) -> Iterator[str]:
+    """The tensors whose range comes from calibration data."""
     for group in plan.groups:
         if group.given is None and not group.has_fixed_range:
-            origins = group.origins or group.members[:1]
-            names = (_known_name(v, group, source) for v in origins)
-            found += [_lack(name, "its range will come from calibration data") for name in names]
-    for node in graph.nodes:
-        if plan.node_width[node]:
-            weights = (v for _, v, o in operands(node) if is_weight(v, o) and is_real(v))
-            found += [_lack(v.name, "its range will come from its own data") for v in weights]
-    return [f for f in dict.fromkeys(found) if f.tensor not in given]
+            for value in group.origins or group.members[:1]:
+                yield _known_name(value, group, source)
 
 
 def _known_name(value: Value, group: Group, source: Collection[str]) -> str:

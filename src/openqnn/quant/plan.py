@@ -232,19 +232,18 @@ class Plan:
             for member in b.members:
                 self._group[member] = a
 
+    def _is_within(self, value: Value, group: Group) -> bool:
+        """Whether the value's range follows from others of the group, which its node hands on."""
+        within = encloses(value.producer) if value.producer is not None else []
+        return bool(within) and all(self._group.get(v) is group for v in within)
+
     def _describe(self, group: Group) -> None:
         for value in group.members:
-            node = value.producer
-            within = encloses(node) if node is not None else []
-            if within and all(self._group.get(v) is group for v in within):
-                continue
-            if self._is_clipped(value, group):
+            if self._is_within(value, group) or self._is_clipped(value, group):
                 continue
             group.origins.append(value)
-            schema = schema_of(node) if node is not None else None
-            if schema is not None and schema.output_range and not schema.clips and self.recipe.fixed_ranges:
-                low, high = group.fixed or (0.0, 0.0)
-                group.fixed = min(low, schema.output_range[0]), max(high, schema.output_range[1])
+            if self.recipe.fixed_ranges:
+                group.fixed = _with_output_range(group.fixed, value.producer)
         if group.given is not None and any(v.producer and is_from_zero(v.producer) for v in group.members):
             group.given = _from_zero(group.given.unsigned())
         group.multiplied = group.width == 16 and any(_is_second(v) for v in group.members)
@@ -334,3 +333,12 @@ def _is_second(value: Value) -> bool:
         for user in value.users
         for _, v, operand in operands(user)
     )
+
+
+def _with_output_range(known: tuple[float, float] | None, node: Node | None) -> tuple[float, float] | None:
+    """The union of a range with that which the node's op always has, if it has one."""
+    schema = schema_of(node) if node is not None else None
+    if schema is None or not schema.output_range or schema.clips:
+        return known
+    low, high = known or (0.0, 0.0)
+    return min(low, schema.output_range[0]), max(high, schema.output_range[1])

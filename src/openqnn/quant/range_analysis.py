@@ -7,7 +7,7 @@ bounded values are bounded, and need no room beyond.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, log
 
 from openqnn.ir import Graph, Node, Value
@@ -64,17 +64,10 @@ class Bounds:
             return 0.0, 1.0
         data = [v for v in node.inputs if v is not None]
         if schema.hands_on(node) and data:
-            parts = [self.reach(v) for v in data if v.dtype.is_float] or [EVERYTHING]
-            return min(p[0] for p in parts), max(p[1] for p in parts)
+            return _union([self.reach(v) for v in data if v.dtype.is_float] or [EVERYTHING])
         if node.op not in (ADD, SUBTRACT, MULTIPLY):
             return EVERYTHING
-        (a, b), (c, d) = self.reach(data[0]), self.reach(data[1])
-        if inf in (abs(a), abs(b), abs(c), abs(d)):
-            return EVERYTHING
-        if node.op == MULTIPLY:
-            products = (a * c, a * d, b * c, b * d)
-            return min(products), max(products)
-        return (a + c, b + d) if node.op == ADD else (a - d, b - c)
+        return _combined(node.op, self.reach(data[0]), self.reach(data[1]))
 
     # -- backwards -------------------------------------------------------------------------------------------
 
@@ -92,8 +85,7 @@ class Bounds:
         if limits is not None:
             return limits
         if schema_of(node).hands_on(node) or node.op in CHOICES:
-            parts = [self.useful(v) for v in node.outputs]
-            return min(p[0] for p in parts), max(p[1] for p in parts)
+            return _union([self.useful(v) for v in node.outputs])
         if node.op in (MULTIPLY, DIVIDE):
             return self._before_scaling(node, value)
         if node.op not in (ADD, SUBTRACT) or node.x(0) is node.x(1):
@@ -145,3 +137,20 @@ def saturation(node: Node, width: int) -> Range | None:
 
 def _neuron(node: Node) -> str:
     return node.enum("operation") if node.op == "ElementWiseNeuron" else ""
+
+
+def _union(ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _combined(op: str, first: Range, second: Range) -> Range:
+    """The range of a sum, a difference or a product by those of its operands (interval arithmetic)."""
+    (a, b), (c, d) = first, second
+    if inf in (abs(a), abs(b), abs(c), abs(d)):
+        return EVERYTHING
+    if op == ADD:
+        return a + c, b + d
+    if op == SUBTRACT:
+        return a - d, b - c
+    products = (a * c, a * d, b * c, b * d)
+    return min(products), max(products)

@@ -49,17 +49,16 @@ def choose_all(
     wide = [i for i, (low, high) in enumerate(ranges) if high > low]
     if method is Method.MIN_MAX or (method is Method.ADJUSTED and symmetric):
         return ranges
+    extremes = [ranges[i] for i in wide]
     if method is Method.ADJUSTED:
-        found = [_expanded(*ranges[i], (1 << bitwidth) - 1) for i in wide]
+        found = [_expanded(*each, (1 << bitwidth) - 1) for each in extremes]
     else:
         histograms = [_histogram(seen[i], method) for i in wide]
         if bitwidth > SEARCHED_WIDTH and method is not Method.PERCENTILE:
             return ranges
-        extremes = [ranges[i] for i in wide]
         found = _searched(histograms, extremes, method, bitwidth, symmetric, percentile)
-    for i, chosen in zip(wide, found, strict=True):
-        ranges[i] = chosen
-    return ranges
+    chosen = dict(zip(wide, found, strict=True))
+    return [chosen.get(i, each) for i, each in enumerate(ranges)]
 
 
 def _histogram(seen: Statistics, method: Method) -> Histogram:

@@ -63,24 +63,34 @@ def inward(value: Value, port: Port, given: Any, *, native: bool = False) -> Arr
         raise InputError(misfit(value.name, array.shape, port))
     if not native and is_coded(value, port):
         return _encoded(value, array)
-    wanted, seen = value.dtype.numpy, value.dtype if native and value.dtype.is_fixed else port.dtype
+    wanted = value.dtype.numpy
     if array.dtype == wanted:
         return array
-    kinds = array.dtype.kind + seen.numpy.kind
-    if kinds[0] != kinds[1] and kinds not in ("iu", "ui"):
-        raise InputError(
-            f"input '{value.name}' is {array.dtype}, the graph wants {seen.label}",
-            hint=f"convert it on purpose: array.astype('{seen.numpy}')"
-            if not seen.is_fixed
-            else "without native=True real numbers are quantized by the graph's encoding",
-        )
-    if wanted.kind in "iu" and array.size:
-        limits = np.iinfo(wanted.name)
-        if array.min() < limits.min or array.max() > limits.max:
-            raise InputError(
-                f"input '{value.name}' has values beyond {value.dtype.label}, which QNN computes with"
-            )
+    _check_kind(value, value.dtype if native and value.dtype.is_fixed else port.dtype, array)
+    _check_range(value, array)
     return array.astype(wanted)
+
+
+def _check_kind(value: Value, seen: DType, array: Array) -> None:
+    """Refuses floats for integers and the reverse: whoever means that converts on purpose."""
+    kinds = array.dtype.kind + seen.numpy.kind
+    if kinds[0] == kinds[1] or kinds in ("iu", "ui"):
+        return
+    hint = f"convert it on purpose: array.astype('{seen.numpy}')"
+    if seen.is_fixed:
+        hint = "without native=True real numbers are quantized by the graph's encoding"
+    raise InputError(f"input '{value.name}' is {array.dtype}, the graph wants {seen.label}", hint=hint)
+
+
+def _check_range(value: Value, array: Array) -> None:
+    wanted = value.dtype.numpy
+    if wanted.kind not in "iu" or not array.size:
+        return
+    limits = np.iinfo(wanted.name)
+    if array.min() < limits.min or array.max() > limits.max:
+        raise InputError(
+            f"input '{value.name}' has values beyond {value.dtype.label}, which QNN computes with"
+        )
 
 
 def outward(value: Value, port: Port | None, array: Array, *, native: bool = False) -> Array:

@@ -54,11 +54,21 @@ def _tell(report: Report, output: CheckOutput) -> None:
         print_check(report)
 
 
-def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: BackendCheck) -> int:
-    """The conversion check, and where it passes, what the library says about every node."""
-    from openqnn.analysis.validation import validate_graph, validation_matrix
+def _check_matrix(graph: Graph, output: CheckOutput) -> int:
+    """What the CPU library and every architecture of HTP say about every node."""
+    from openqnn.analysis.validation import validation_matrix
     from openqnn.cli import report_diagnosis as show
 
+    matrix = validation_matrix(graph)
+    if output.json:
+        columns = {name: _validation(each) for name, each in matrix.columns.items()}
+        print_json({"ok": matrix.ok, "columns": columns, "missing": dict(matrix.missing)})
+    else:
+        show.print_matrix(matrix)
+    return 0 if matrix.ok else 1
+
+
+def _check_choice(wanted: BackendCheck) -> None:
     if (wanted.soc or wanted.backend) and wanted.matrix:
         flag = "--soc" if wanted.soc else "--backend"
         raise UsageError(
@@ -67,17 +77,19 @@ def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: Backen
         )
     if not wanted.backend and not wanted.matrix:
         raise UsageError("--soc needs --backend", hint="--backend htp")
+
+
+def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: BackendCheck) -> int:
+    """The conversion check, and where it passes, what the library says about every node."""
+    from openqnn.analysis.validation import validate_graph
+    from openqnn.cli import report_diagnosis as show
+
+    _check_choice(wanted)
     graph = _checked_graph(source, output)
     if graph is None:
         return 1
     if wanted.matrix:
-        matrix = validation_matrix(graph)
-        if output.json:
-            columns = {name: _validation(each) for name, each in matrix.columns.items()}
-            print_json({"ok": matrix.ok, "columns": columns, "missing": dict(matrix.missing)})
-        else:
-            show.print_matrix(matrix)
-        return 0 if matrix.ok else 1
+        return _check_matrix(graph, output)
     found = validate_graph(graph, wanted.backend, wanted.soc or None)
     halves = _half_problems(graph, wanted.data) if wanted.backend == HTP else []
     if output.json:

@@ -24,6 +24,7 @@ from openqnn.cli.shared.converting import (
 from openqnn.cli.shared.io_options import custom_encodings, legacy_borders
 from openqnn.cli.shared.quantizing import (
     LIKE_QNN,
+    Asked,
     check_encodings,
     input_types,
     quantized,
@@ -61,11 +62,37 @@ class SourceRequest:
     after: Callable[[Graph], None] | None = None
 
 
+def _check_files(source: SourceRequest, target: Path, asked: Asked) -> None:
+    """Refuses before the work begins what could not be read or written after it."""
+    from openqnn.formats.encodings import read_encodings
+
+    check_source_name(target)
+    check_converted(target, Path(source.model))
+    if asked.encodings.quantization_overrides:
+        read_encodings(asked.encodings.quantization_overrides)  # also where it has no effect
+    if asked.encodings.dump_encoding_json:
+        check_encodings(target)
+
+
+def _left_out(source: SourceRequest, steps: ConverterSteps) -> set[str]:
+    """The passes that the options take out."""
+    left_out = set(source.without)
+    if steps.disable_batchnorm_folding:
+        left_out.add(BATCHNORM_FOLDING)
+    if steps.keep_disconnected_nodes:
+        left_out.add(DEAD_CODE)
+    return left_out
+
+
+def _say_idle_quant_nodes(graph: Graph, kept: KeptNodes) -> None:
+    if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
+        warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=3)
+
+
 def convert_source(arguments: Namespace, command: str, source: SourceRequest) -> int:
     """Converts a model to model.cpp, model.bin and model_net.json by the groups of CONVERTER_GROUPS."""
     from openqnn.api.convert import describe_borders
     from openqnn.formats.custom_io import read_custom_io, write_custom_io
-    from openqnn.formats.encodings import read_encodings
 
     io = read_options(arguments, ConverterIo)
     steps, output = read_options(arguments, ConverterSteps), read_options(arguments, ConverterOutput)
@@ -86,27 +113,19 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     if steps.dry_run:
         return dry_run(source.model, settings, steps.dry_run)
     target = Path(output.output_path or Path(source.model).with_suffix(".cpp"))
-    check_source_name(target)
-    check_converted(target, Path(source.model))
-    if asked.encodings.quantization_overrides:
-        read_encodings(asked.encodings.quantization_overrides)  # also where it has no effect
-    if asked.encodings.dump_encoding_json:
-        check_encodings(target)
+    _check_files(source, target, asked)
     copyright_text = text_of(output.copyright_file)
-    without = {
-        *source.without,
-        *((BATCHNORM_FOLDING,) if steps.disable_batchnorm_folding else ()),
-        *((DEAD_CODE,) if steps.keep_disconnected_nodes else ()),
-    }
-    more = {**settings, "borders": borders, "without": without, "keep_quant_nodes": kept.keep_quant_nodes}
+    more = {
+        **settings, "borders": borders, "without": _left_out(source, steps),
+        "keep_quant_nodes": kept.keep_quant_nodes,
+    }  # fmt: skip
     if not asked.wanted:
         more |= {"float_bits": output.float_bw, "bias_bits": output.float_bias_bw}
     graph = converted_graph(source.model, more, steps.debug)
     if source.after is not None:
         source.after(graph)
     check_input_names(graph, [name for name, _ in (*io.input_type, *io.input_dtype, *io.input_layout)])
-    if kept.keep_quant_nodes and not any(v.dtype.is_fixed for v in graph.values()):
-        warnings.warn("--keep_quant_nodes: no effect, the model has none", OpenQnnWarning, stacklevel=2)
+    _say_idle_quant_nodes(graph, kept)
     told = graph
     if asked.wanted:
         told = quantized(

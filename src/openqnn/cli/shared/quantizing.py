@@ -205,13 +205,18 @@ def quantized(
         convolve_blocks(made)
     if asked.choices.bias_bw is not None:
         say_wide_biases(made, asked.choices.bias_bw)
-    for line in () if quiet else found[0].said:
-        print(line, file=sys.stderr)
-    if usual is LIKE_QNN and not quiet:
-        _say_good(found[0])
+    if not quiet:
+        _say_outcome(found[0], verdict=usual is LIKE_QNN)
     if outcome is not None:
         outcome(found[0])
     return made
+
+
+def _say_outcome(outcome: Outcome, *, verdict: bool) -> None:
+    for line in outcome.said:
+        print(line, file=sys.stderr)
+    if verdict:
+        _say_good(outcome)
 
 
 def _say_good(found: Outcome) -> None:

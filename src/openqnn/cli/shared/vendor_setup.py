@@ -17,7 +17,7 @@ from openqnn.qnn.op_package_library import op_package_libraries
 from openqnn.qnn.options import ContextOptions, DeviceOptions
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
-from openqnn.qnn.soc import find_soc, soc_of_arch
+from openqnn.qnn.soc import Soc, find_soc, soc_of_arch
 from openqnn.runtime.run_config import RunConfig, read_config
 from openqnn.vendor.source import Source
 from openqnn.vendor.target_setup import SAVER_LIBRARY, Profiling, Target, resolved
@@ -80,13 +80,7 @@ def setup(
     graphs = dict(config.htp.graphs)
     if config.htp.every_graph is not None:
         graphs[""] = config.htp.every_graph
-    context = config.htp.context
-    if config.queue_depth is not None and is_htp(library):
-        context = replace(context or ContextOptions(), queue_depth=config.queue_depth)
-    if config.priority is not None and is_htp(library):
-        context = replace(context or ContextOptions(), priority=config.priority)
-    elif config.priority is not None:
-        say(f"note: context_configs.context_priority: {Path(library).name} does not support it")
+    context = _context(library, config)
     if not is_htp(library) and (graphs or config.htp.context or config.htp.device):
         raise UsageError(f"{config_file} has settings of HTP, and {Path(library).name} is not HTP")
     if graphs and not chosen:
@@ -116,6 +110,20 @@ def _idle(config: RunConfig, level: str, chosen: bool) -> list[str]:
     return [reason for reason, holds in reasons.items() if holds]
 
 
+def _context(library: str, config: RunConfig) -> ContextOptions | None:
+    """The settings of the context, with those that stand outside the part for HTP."""
+    context = config.htp.context
+    if not is_htp(library):
+        if config.priority is not None:
+            say(f"note: context_configs.context_priority: {Path(library).name} does not support it")
+        return context
+    if config.queue_depth is not None:
+        context = replace(context or ContextOptions(), queue_depth=config.queue_depth)
+    if config.priority is not None:
+        context = replace(context or ContextOptions(), priority=config.priority)
+    return context
+
+
 def _device(
     library: str, config: RunConfig, soc: str, arch: str, chosen: bool, chooser: str
 ) -> DeviceOptions | None:
@@ -128,12 +136,15 @@ def _device(
     if not soc and not arch and config.htp.device is not None:
         return config.htp.device
     found = soc_of_arch(arch) if arch else find_soc(soc or None)
-    other = config.htp.device
-    if other is not None and other not in (DeviceOptions(found.model), DeviceOptions(arch=found.arch)):
-        say(f"note: the chip of the configuration file gives way to {found}, which the command line names")
+    _say_chip(found, config.htp.device)
     if chosen and not soc and not arch:
         say(f"note: compiling for {found}; {chooser} chooses another")
     return DeviceOptions(found.model)
+
+
+def _say_chip(found: Soc, other: DeviceOptions | None) -> None:
+    if other is not None and other not in (DeviceOptions(found.model), DeviceOptions(arch=found.arch)):
+        say(f"note: the chip of the configuration file gives way to {found}, which the command line names")
 
 
 def source(models: Sequence[str], dlcs: Sequence[str], prefix: str) -> Source:

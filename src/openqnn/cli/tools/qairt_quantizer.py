@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,13 @@ BY_AIMET_ITSELF = (
 )  # fmt: skip
 
 
+def _check_target(source: Path, target: Path) -> None:
+    if target.exists() and source.exists() and target.samefile(source):
+        raise OutputError(f"{target} is the source itself", hint="give another file with --output_dlc")
+    if target.exists() and not is_converted(target):
+        raise OutputError(f"{target} exists and is no DLC", hint="give another file with --output_dlc")
+
+
 def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
     from openqnn.api.files import open_graph, save_dlc
 
@@ -50,10 +58,7 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
     target = Path(files.output_dlc or source.with_suffix(".quantized.dlc"))
     if not asked.wanted:
         raise UsageError("there is nothing to quantize with", hint="--input_list FILE, or --float_fallback")
-    if target.exists() and source.exists() and target.samefile(source):
-        raise OutputError(f"{target} is the source itself", hint="give another file with --output_dlc")
-    if target.exists() and not is_converted(target):
-        raise OutputError(f"{target} exists and is no DLC", hint="give another file with --output_dlc")
+    _check_target(source, target)
     if asked.encodings.dump_encoding_json:
         check_encodings(target)
     if files.use_aimet_quantizer:
@@ -64,7 +69,7 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
         extra=_by_aimet(opened, asked) if files.use_aimet_quantizer else None,
     )  # fmt: skip
     if files.preserve_io_datatype:
-        graph = _with_source_types(graph, opened, {n for names in files.preserve_io_datatype for n in names})
+        graph = _with_source_types(graph, opened, set(chain(*files.preserve_io_datatype)))
     save_dlc(graph, target, metadata={COMMAND: command})
     print(f"{target}: {target.stat().st_size:,} bytes")
     if asked.encodings.dump_encoding_json:

@@ -29,19 +29,23 @@ from openqnn.vendor.extra_outputs import Wanted
 from openqnn.vendor.remote import compile_source
 
 
+def _check_options(model: GeneratorModel, output: GeneratorOutput, tooling: Tooling) -> None:
+    required(model.backend, "--backend")
+    if not (model.model or model.dlc_path):
+        raise UsageError("one of --model and --dlc_path is required")
+    if output.input_output_tensor_mem_type != "raw":
+        say(f"note: --input_output_tensor_mem_type: {NO_MEMHANDLE}")
+    if output.verbose and tooling.log_level:
+        raise UsageError("--verbose and --log_level exclude each other")
+
+
 def run_generator(arguments: Namespace) -> int:
     tooling = read_options(arguments, Tooling)
     if tooling.version:
         return print_version("qnn-context-binary-generator")
     model, output = read_options(arguments, GeneratorModel), read_options(arguments, GeneratorOutput)
-    required(model.backend, "--backend")
-    if not (model.model or model.dlc_path):
-        raise UsageError("one of --model and --dlc_path is required")
     read_options(arguments, LaterGenerator)
-    if output.input_output_tensor_mem_type != "raw":
-        say(f"note: --input_output_tensor_mem_type: {NO_MEMHANDLE}")
-    if output.verbose and tooling.log_level:
-        raise UsageError("--verbose and --log_level exclude each other")
+    _check_options(model, output, tooling)
     level = "verbose" if output.verbose else tooling.log_level
     made = setup(
         model.backend, model.config_file, model.soc, model.htp_arch, level, level=output.profiling_level,
@@ -50,7 +54,7 @@ def run_generator(arguments: Namespace) -> int:
     measured = profiling(output.profiling_level, output.profiling_option, made.target.library)
     folder = Path(output.output_dir)
     name = output.binary_file
-    file = folder / (name if name.endswith(".bin") else f"{name}.bin") if name else None
+    file = folder / f"{name.removesuffix('.bin')}.bin" if name else None
     check_place(file or folder / "any")
     found = source(model.model, model.dlc_path, model.model_prefix)
     wanted = Wanted(dict(output.set_output_tensors), output.enable_intermediate_outputs)

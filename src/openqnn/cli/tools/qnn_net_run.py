@@ -96,24 +96,33 @@ def _check(
     """What argparse cannot say: flags that need or exclude each other."""
     required(model.backend, "--backend")
     required(inputs.input_list, "--input_list")
+    _check_source(model, outputs)
+    if execution.retrieve_context_timeout and not model.retrieve_context:
+        raise UsageError("--retrieve_context_timeout goes with --retrieve_context")
+    if model.use_mmap and not model.retrieve_context:
+        raise UsageError("--use_mmap goes with --retrieve_context")
+    _check_profiling(profile)
+
+
+def _check_source(model: NetRunModel, outputs: NetRunOutputs) -> None:
     if not (model.model or model.dlc_path or model.retrieve_context):
         raise UsageError("one of --model, --dlc_path and --retrieve_context is required")
     if model.retrieve_context and model.dlc_path:
         raise UsageError("--retrieve_context and --dlc_path exclude each other")
-    if model.retrieve_context and model.model:
+    if not model.retrieve_context:
+        return
+    if model.model:
         say("note: --model: no effect, the graphs of --retrieve_context are run")
-    if model.retrieve_context:
-        check_prefix(model.model_prefix, ())
-    if model.retrieve_context and (outputs.debug or outputs.set_output_tensors):
+    check_prefix(model.model_prefix, ())
+    if outputs.debug or outputs.set_output_tensors:
         flag = "--debug" if outputs.debug else "--set_output_tensors"
         raise UsageError(
             f"{flag}: the outputs of a context binary are compiled into it",
             hint="compile it with --enable_intermediate_outputs or --set_output_tensors",
         )
-    if execution.retrieve_context_timeout and not model.retrieve_context:
-        raise UsageError("--retrieve_context_timeout goes with --retrieve_context")
-    if model.use_mmap and not model.retrieve_context:
-        raise UsageError("--use_mmap goes with --retrieve_context")
+
+
+def _check_profiling(profile: NetRunProfiling) -> None:
     window = profile.graph_profiling_start_delay or profile.graph_profiling_num_executions
     if (window or profile.profiling_option) and not profile.profiling_level:
         level = "detailed" if profile.profiling_option else "basic"

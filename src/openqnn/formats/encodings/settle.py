@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from openqnn.formats.encodings.fields import Place
-from openqnn.formats.encodings.record import OUTPUT_CHANNEL, Kind, TensorEncoding
+from openqnn.formats.encodings.record import OUTPUT_CHANNEL, Blocks, Kind, TensorEncoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,13 @@ def settled(
     return replace(entry, axis=found.channel_axis) if entry.axis == OUTPUT_CHANNEL else entry
 
 
+def _order_in_grid(blocks: Blocks, channels: int, count: int) -> list[int]:
+    """Which number of a flat list, channel by channel, each place of the grid takes."""
+    if blocks.grid() == tuple(range(len(blocks.shape))):
+        return list(range(channels * count))
+    return [c * count + b for b in range(count) for c in range(channels)]
+
+
 def _with_grid(entry: TensorEncoding, found: Parameter, place: Place) -> TensorEncoding:
     """A flat list has the blocks of one channel together; a grid has the axes of the tensor."""
     blocks = entry.blocks
@@ -50,8 +57,7 @@ def _with_grid(entry: TensorEncoding, found: Parameter, place: Place) -> TensorE
     shape = [1] * len(found.shape)
     shape[found.channel_axis], shape[found.block_axis] = channels, count
     made = replace(blocks, axis=found.block_axis, shape=tuple(shape))
-    turned = made.grid() != tuple(range(len(shape)))
-    order = [c * count + b for b in range(count) for c in range(channels)] if turned else range(len(numbers))
+    order = _order_in_grid(made, channels, count)
     if blocks.low_power:
         made = replace(made, multiples=tuple(blocks.multiples[i] for i in order))
         return replace(entry, blocks=made, axis=found.channel_axis)

@@ -33,25 +33,31 @@ def read(place: Place, content: dict[str, Json]) -> list[TensorEncoding]:
     return found
 
 
-def _tensor(place: Place, name: str, kind: Kind, content: Json) -> TensorEncoding:
+def _rows(place: Place, content: Json) -> list[Fields]:
+    """The encodings of a tensor, of which there is one at least."""
     listed = objects(place, [content] if isinstance(content, dict) else content, "encodings")
     if not listed:
         place.fail("its list of encodings is empty")
-    rows = [Fields(place, item, KNOWN) for item in listed]
-    bits, is_float = (
-        _alike(place, "bitwidth", [r.integer("bitwidth") for r in rows]),
-        _is_float(place, rows),
-    )
-    if is_float:
+    return [Fields(place, item, KNOWN) for item in listed]
+
+
+def _is_plain_or_centred(entry: TensorEncoding) -> bool:
+    """Whether versions below 1.0.0 can say it: by channel they have symmetric encodings only."""
+    return entry.axis is None or not entry.scales or entry.centred
+
+
+def _tensor(place: Place, name: str, kind: Kind, content: Json) -> TensorEncoding:
+    rows = _rows(place, content)
+    bits = _alike(place, "bitwidth", [r.integer("bitwidth") for r in rows])
+    if _is_float(place, rows):
         return check(
             place, TensorEncoding(name, bits, kind, is_float=True), bits="bitwidth", scale="", offset=""
         )
     numbers = {k: tuple(_column(place, rows, k)) for k in ("scale", "offset", "min", "max")}
-    if bool(numbers["min"]) != bool(numbers["max"]):
-        place.fail("missing, and 'min' and 'max' belong together", "max" if numbers["min"] else "min")
-    if bool(numbers["scale"]) != bool(numbers["offset"]):
-        missing = "offset" if numbers["scale"] else "scale"
-        place.fail("missing, and 'scale' and 'offset' belong together", missing)
+    for first, second in (("min", "max"), ("scale", "offset")):
+        if bool(numbers[first]) != bool(numbers[second]):
+            missing = second if numbers[first] else first
+            place.fail(f"missing, and '{first}' and '{second}' belong together", missing)
     # The zero point where a file has one: the converters' own older examples do.
     below = tuple(plain(-abs(o)) for o in numbers["offset"])
     symmetric = _is_symmetric(place, rows)
@@ -64,7 +70,7 @@ def _tensor(place: Place, name: str, kind: Kind, content: Json) -> TensorEncodin
         low=low, high=high,
     )  # fmt: skip
     entry = check(place, entry, bits="bitwidth", scale="scale", offset="offset")
-    if entry.axis is not None and entry.scales and not entry.centred:
+    if not _is_plain_or_centred(entry):
         middle = -(1 << (bits - 1))
         place.fail(f"encodings by channel are symmetric, with an offset of {middle}", "offset")
     return entry.as_signed() if symmetric else entry
@@ -119,13 +125,11 @@ def write(entry: TensorEncoding, place: Place, *, with_floats: bool) -> list[dic
         return [{"bitwidth": entry.bitwidth, "dtype": "float"}]
     if entry.blocks is not None:
         place.fail("versions below 1.0.0 have no encodings of blocks", hint="choose 1.0.0 or above")
-    if entry.axis is not None and entry.scales and not entry.centred:
+    if not _is_plain_or_centred(entry):
         place.fail("versions below 1.0.0 have encodings by channel only where they are symmetric")
     if any(o != round(o) for o in entry.offsets):
         place.fail("versions below 1.0.0 have whole offsets only", hint="choose 1.0.0 or above")
-    head: dict[str, Json] = {"bitwidth": entry.bitwidth}
-    if with_floats:
-        head["dtype"] = "int"
+    head: dict[str, Json] = {"bitwidth": entry.bitwidth} | ({"dtype": "int"} if with_floats else {})
     limits = entry.limits()
     if not limits:
         return [head]

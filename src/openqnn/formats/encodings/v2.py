@@ -165,10 +165,15 @@ def write(entry: TensorEncoding, place: Place, *, nested: bool) -> dict[str, Jso
     else:
         place.fail("the axis of the channels is not known, only that it is the output channels", hint=_MODEL)
     if any(entry.offsets):
-        zeros = [plain(-o) for o in entry.offsets]
-        shape = blocks.shape if blocks is not None else ()
-        made["y_zero_point"] = zeros[0] if entry.axis is None and blocks is None else _fold(zeros, shape)
+        made["y_zero_point"] = _zero_points(entry)
     return made
+
+
+def _zero_points(entry: TensorEncoding) -> Json:
+    zeros = [plain(-offset) for offset in entry.offsets]
+    if entry.blocks is not None:
+        return _fold(zeros, entry.blocks.shape)
+    return zeros[0] if entry.axis is None else _fold(zeros, ())
 
 
 _MODEL = "give the model, which tells: --source on the command line; version 1.0.0 does not need it"

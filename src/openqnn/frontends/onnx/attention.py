@@ -157,6 +157,13 @@ def packed_attention(
     return [y, t.pack([k, v], axis=0)] if t.is_read(1) else [y]
 
 
+def _with_biases(t: Translation, parts: Sequence[Value], bias: Value) -> list[Value]:
+    """Query, key and value, each with its part of the bias where it is not split into heads already."""
+    sizes = [p.shape[-1] if p.rank == 3 else p.shape[1] * p.shape[3] for p in parts if p.rank in (3, 4)]
+    pieces = parts_of(t, bias, 0, sizes if len(sizes) == 3 else ())
+    return [t.add(p, b) if p.rank == 3 else p for p, b in zip(parts, pieces, strict=True)]
+
+
 @translates("MultiHeadAttention", domain=MICROSOFT)
 def multi_head_attention(
     t: Translation, query: Value, key: Value | None = None, value: Value | None = None,
@@ -175,9 +182,7 @@ def multi_head_attention(
         t.refuse("packed query, key and value or a shared cache are not supported")
     parts = [query, key, value]
     if bias is not None:
-        sizes = [p.shape[-1] if p.rank == 3 else p.shape[1] * p.shape[3] for p in parts if p.rank in (3, 4)]
-        pieces = parts_of(t, bias, 0, sizes if len(sizes) == 3 else ())
-        parts = [t.add(p, b) if p.rank == 3 else p for p, b in zip(parts, pieces, strict=True)]
+        parts = _with_biases(t, parts, bias)
     q, k, v = (heads(t, p, num_heads) for p in parts)
     if past_key is not None and past_value is not None:
         k, v = t.concat([past_key, k], 2), t.concat([past_value, v], 2)

@@ -47,16 +47,20 @@ def if_(
     return t.run_subgraph(then_branch if _number(condition, "the condition", t) else else_branch)
 
 
+def _check_loop(
+    t: Translation, trips: Value | None, condition: Value | None, carried: int, body: onnx.GraphProto
+) -> None:
+    if len(body.input) != carried + 2 or len(body.output) < carried + 1:
+        t.refuse(f"{carried} carried values do not fit a body of {len(body.input)} to {len(body.output)}")
+    if any(value is not None and value.data is None for value in (trips, condition)):
+        t.refuse("how often it runs is computed at run time; a QNN graph has no loops")
+
+
 @translates("Loop")
 def loop(
     t: Translation, trips: Value | None, condition: Value | None, *carried: Any, body: onnx.GraphProto
 ) -> list[Any]:
-    if len(body.input) != len(carried) + 2 or len(body.output) < len(carried) + 1:
-        t.refuse(
-            f"{len(carried)} carried values do not fit a body of {len(body.input)} to {len(body.output)}"
-        )
-    if (trips is not None and trips.data is None) or (condition is not None and condition.data is None):
-        t.refuse("how often it runs is computed at run time; a QNN graph has no loops")
+    _check_loop(t, trips, condition, len(carried), body)
     limit = MAX_ROUNDS + 1 if trips is None else int(_number(trips, "the trip count", t))
     going = condition is None or bool(_number(condition, "the condition", t))
     scans: list[list[Value]] = [[] for _ in body.output[len(carried) + 1 :]]
@@ -113,10 +117,7 @@ def scan(
     axes = _each(t, scan_input_axes, num_scan_inputs)
     axes = [t.axis(a, x.rank) for a, x in zip(axes, data, strict=True)]
     backward = _each(t, scan_input_directions, num_scan_inputs)
-    rounds = {x.shape[a] for x, a in zip(data, axes, strict=True) if x.rank}
-    if len(rounds) != 1:
-        raise ShapeError("the scanned inputs differ in length")
-    count = rounds.pop()
+    count = _rounds(data, axes)
     rows: list[list[Value]] = [[] for _ in range(outputs)]
     for done in range(count):
         _check_size(t, done)
@@ -128,11 +129,21 @@ def scan(
             found.append(row)
     turned = _each(t, scan_output_directions, outputs)
     along = _each(t, scan_output_axes, outputs)
-    stacks = []
-    for found, turn, axis in zip(rows, turned, along, strict=True):
-        rank = found[0].rank + 1 if found else 1
-        stacks.append(_stacked(t, found[::-1] if turn else found, t.axis(axis, rank)))
+    stacks = [_stack_of(t, *each) for each in zip(rows, turned, along, strict=True)]
     return [*state, *stacks]
+
+
+def _rounds(data: Sequence[Value], axes: Sequence[int]) -> int:
+    """How many steps the scanned inputs have, which all have the same number of them."""
+    rounds = {x.shape[a] for x, a in zip(data, axes, strict=True) if x.rank}
+    if len(rounds) != 1:
+        raise ShapeError("the scanned inputs differ in length")
+    return rounds.pop()
+
+
+def _stack_of(t: Translation, rows: list[Value], backward: int, axis: int) -> Value:
+    rank = rows[0].rank + 1 if rows else 1
+    return _stacked(t, rows[::-1] if backward else rows, t.axis(axis, rank))
 
 
 def _each(t: Translation, given: list[int] | None, count: int) -> list[int]:

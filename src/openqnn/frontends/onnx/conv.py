@@ -157,13 +157,13 @@ def conv_transpose(
     strides, dilations = strides or [1] * dims, dilations or [1] * dims
     extra = output_padding or [0] * dims
     wanted = None if output_shape is None else list(output_shape)[-dims:]
-    if len(extra) != dims or (wanted is not None and len(wanted) != dims):
+    if any(row is not None and len(row) != dims for row in (extra, wanted)):
         t.refuse(f"output_padding and output_shape need {dims} entries")
     sizes, kernel = x.shape[2:], w.shape[2:]
     full = [(sizes[i] - 1) * strides[i] + dilations[i] * (kernel[i] - 1) + 1 + extra[i] for i in range(dims)]
     same = [sizes[i] * strides[i] for i in range(dims)]
     rows, missing = _transposed_pads(t, auto_pad, pads, full, wanted, same)
-    extra = [e + m for e, m in zip(extra, missing, strict=True)]
+    extra = np.add(extra, missing).tolist()
     more = {"dilation": dilations} if dims == 3 else {}
     filters = _row(t, w if dims == 3 else _spread(t, w, dilations))
     if dims == 1:

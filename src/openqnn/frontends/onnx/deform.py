@@ -45,6 +45,12 @@ def _columns(
     return t.transpose(t.reshape(found, (images, taps, positions, channels // groups)), (0, 3, 1, 2))
 
 
+def _divides(channels: int, units: int, group: int, offset_group: int) -> bool:
+    if min(group, offset_group) < 1:
+        return False
+    return not (channels % offset_group or channels % group or units % group)
+
+
 @translates("DeformConv")
 def deform_conv(
     t: Translation, x: Value, w: Value, offset: Value, bias: Value | None = None,
@@ -54,19 +60,13 @@ def deform_conv(
 ) -> Value:  # fmt: skip
     if check_dims(t, x, w, strides, dilations) != 2:
         t.refuse(f"data of rank {x.rank}: only images can be deformed")
-    strides, dilations, kernel, sizes = (
-        strides or [1, 1],
-        dilations or [1, 1],
-        list(w.shape[2:]),
-        list(x.shape[2:]),
-    )
+    strides = strides or [1, 1]
+    dilations = dilations or [1, 1]
+    kernel, sizes = list(w.shape[2:]), list(x.shape[2:])
     rows = spatial_pads(t, "NOTSET", pads, sizes, kernel, strides, dilations)
     out = [window(sizes[i], kernel[i], strides[i], rows[i], dilations[i]) for i in range(2)]
     (batch, channels), taps, units = x.shape[:2], kernel[0] * kernel[1], w.shape[0]
-    divides = min(group, offset_group) > 0 and not (
-        channels % offset_group or channels % group or units % group
-    )
-    if min(out) < 1 or not divides or w.shape[1] * group != channels:
+    if min(out) < 1 or not _divides(channels, units, group, offset_group) or w.shape[1] * group != channels:
         t.refuse(f"a filter {list(w.shape)} in {group} group(s) does not fit data {list(x.shape)}")
     wanted = {"offset": (offset, 2), "mask": (mask, 1)}
     for name, (value, each) in wanted.items():

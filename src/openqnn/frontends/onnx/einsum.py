@@ -6,6 +6,8 @@ of their own.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -49,11 +51,21 @@ def _parse(t: Translation, equation: str, inputs: tuple[Value, ...]) -> tuple[li
     terms = [Term(v, _labels(t, text, v.rank)) for text, v in zip(texts, inputs, strict=True)]
     if any(len(term.labels) != term.value.rank for term in terms):
         t.refuse(f"equation {equation!r} does not fit the ranks of the inputs")
-    hidden = max((tuple(x for x in term.labels if x.isdigit()) for term in terms), key=len, default=())
+    hidden = max((_hidden(term) for term in terms), key=len, default=())
     if arrow:
         return terms, _labels(t, right, len(hidden) + len(right.replace("...", "")))
-    counted = [x for term in terms for x in term.labels]
-    return terms, (*hidden, *sorted(x for x in set(counted) if counted.count(x) == 1 and not x.isdigit()))
+    return terms, (*hidden, *_read_once(terms))
+
+
+def _hidden(term: Term) -> tuple[str, ...]:
+    """The labels that stand for "..." in a term."""
+    return tuple(label for label in term.labels if label.isdigit())
+
+
+def _read_once(terms: Sequence[Term]) -> list[str]:
+    """The letters that occur once: the result has them, in their order, where no result is given."""
+    count = Counter(label for term in terms for label in term.labels if not label.isdigit())
+    return sorted(label for label, times in count.items() if times == 1)
 
 
 def _labels(t: Translation, text: str, rank: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Common ops have a numpy row, for speed; every other one is computed by ONNX's ow
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -137,18 +137,24 @@ def anything(node: onnx.NodeProto, inputs: Sequence[Any], opset: int) -> list[Ar
     from onnx.reference import ReferenceEvaluator  # slow to import and rarely needed
 
     feeds = {n: a for n, a in zip(node.input, arrays, strict=True) if n}
-    infos = [helper.make_value_info(n, onnx.TypeProto()) for n in feeds]
-    outs = [helper.make_value_info(o, onnx.TypeProto()) for o in node.output if o]
-    graph = helper.make_graph([node], "one", infos, outs)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    names = [output for output in node.output if output]
     try:
         with np.errstate(all="ignore"):
-            found = dict(zip((o.name for o in outs), ReferenceEvaluator(model).run(None, feeds), strict=True))
+            made = ReferenceEvaluator(_model_of(node, feeds, names, opset)).run(None, feeds)
     except Exception:  # it raises whatever numpy raises; the translator then gives the reason
         return None
-    results = [found.get(o) for o in node.output]
-    return (
-        [np.asarray(r) for r in results]
-        if all(isinstance(r, np.ndarray | np.generic) for r in results)
-        else None
-    )
+    found = dict(zip(names, made, strict=True))
+    results = [found.get(output) for output in node.output]
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        return None
+    return [np.asarray(result) for result in results]
+
+
+def _model_of(
+    node: onnx.NodeProto, inputs: Iterable[str], outputs: Iterable[str], opset: int
+) -> onnx.ModelProto:
+    """A model of one node, with inputs and outputs of unknown types."""
+    untyped = onnx.TypeProto()
+    ins, outs = ([helper.make_value_info(name, untyped) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph([node], "one", ins, outs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])

@@ -132,13 +132,16 @@ class Importer(BaseImporter[onnx.NodeProto]):
             if value is not None:
                 self.env[name] = value
 
+    def _check_inputs(self, node: onnx.NodeProto, inputs: list[Any]) -> None:
+        if any(value is None and name for value, name in zip(inputs, node.input, strict=True)):
+            raise Refused("an input has an element type that QNN does not have")
+
     def _translate(self, node: onnx.NodeProto, inputs: list[Any]) -> Any:
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = self._opset(domain)
-        label = node.name or next((o for o in node.output if o), node.op_type)
+        label = node.name or next(filter(None, node.output), node.op_type)
         self.t.begin(node.op_type, f"onnx node {label}", node.output)
-        if any(v is None and n for v, n in zip(inputs, node.input, strict=True)):
-            raise Refused("an input has an element type that QNN does not have")
+        self._check_inputs(node, inputs)
         folded = fold.small(node, inputs, opset)
         if folded is not None:
             return [self.t.constant(a) for a in folded]
@@ -244,19 +247,25 @@ def declared_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
 
 def ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     """Nodes so that producers come first. Models are usually sorted; a cycle is the model's fault."""
-    known = {i.name for i in graph.input} | {i.name for i in graph.initializer} | {""}
+    producer = _producers(graph)
+    waiting = [{producer[i] for i in n.input if i in producer} for n in graph.node]
+    if all(max(producers, default=-1) < i for i, producers in enumerate(waiting)):
+        return list(graph.node)
+    return [graph.node[i] for i in _topological(waiting, graph)]
+
+
+def _producers(graph: onnx.GraphProto) -> dict[str, int]:
+    """The index of the node that produces each name; ModelError where two do."""
+    known = {i.name for i in graph.input} | {i.name for i in graph.initializer}
     producer: dict[str, int] = {}
     for index, node in enumerate(graph.node):
-        for output in node.output:
-            if output and (output in producer or output in known):
+        for output in filter(None, node.output):
+            if output in producer or output in known:
                 raise ModelError(
                     f"the name '{output}' is produced twice, by node '{node.name or node.op_type}' again"
                 )
             producer[output] = index
-    waiting = [{producer[i] for i in n.input if i in producer and i} for n in graph.node]
-    if all(not w or max(w) < i for i, w in enumerate(waiting)):
-        return list(graph.node)
-    return [graph.node[i] for i in _topological(waiting, graph)]
+    return producer
 
 
 def _topological(waiting: list[set[int]], graph: onnx.GraphProto) -> list[int]:

@@ -42,15 +42,20 @@ def _rows(t: Translation, x: Value, pads: Sequence[int], axes: Sequence[int] | N
     return rows
 
 
-def padded(t: Translation, x: Value, rows: list[list[int]], mode: str, fill: Value) -> Value:
-    """Negative pads cut first."""
+def _cut(t: Translation, x: Value, rows: list[list[int]]) -> Value:
+    """The tensor without what negative pads take away."""
     cuts = {
-        i: slice(max(0, -before), max(0, d - max(0, -after)))
-        for i, ((before, after), d) in enumerate(zip(rows, x.shape, strict=True))
+        i: slice(max(0, -before), max(0, size - max(0, -after)))
+        for i, ((before, after), size) in enumerate(zip(rows, x.shape, strict=True))
         if before < 0 or after < 0
     }
-    x = sliced(t, x, cuts) if cuts else x
-    rows = [[max(0, a), max(0, b)] for a, b in rows]
+    return sliced(t, x, cuts) if cuts else x
+
+
+def padded(t: Translation, x: Value, rows: list[list[int]], mode: str, fill: Value) -> Value:
+    """Negative pads cut first."""
+    x = _cut(t, x, rows)
+    rows = np.maximum(rows, 0).tolist()
     if not any(map(any, rows)):
         return x
     if mode == "constant":

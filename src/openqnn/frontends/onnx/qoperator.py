@@ -153,19 +153,26 @@ def constants_of(
     """What is known by name: weights, and what nodes hold or fill, also behind a Cast or an Identity."""
     known = dict(arrays)
     for node in nodes:
-        found: Array | None = None
-        given = known.get(node.input[0]) if len(node.input) == 1 else None
         if node.op_type == "Constant":
             found = _constant(node, read)
-        elif node.op_type == "Identity" and given is not None:
-            found = given
-        elif node.op_type == "Cast" and given is not None and given.size <= _SMALL:
-            found = _cast(node, given)
-        elif node.op_type == "ConstantOfShape" and given is not None and np.prod(given) <= _SMALL:
-            found = _filled(node, given, read)
+        else:
+            found = _moved_constant(node, known.get(node.input[0]) if len(node.input) == 1 else None, read)
         if found is not None:
             known[node.output[0]] = found
     return known
+
+
+def _moved_constant(node: onnx.NodeProto, given: Array | None, read: Reader) -> Array | None:
+    """The result of a node that copies, casts or fills, where its input is known and the result small."""
+    if given is None:
+        return None
+    if node.op_type == "Identity":
+        return given
+    if node.op_type == "Cast" and given.size <= _SMALL:
+        return _cast(node, given)
+    if node.op_type == "ConstantOfShape" and np.prod(given) <= _SMALL:
+        return _filled(node, given, read)
+    return None
 
 
 _SMALL = 1 << 16  # elements; scales and zero points are not larger

@@ -14,7 +14,7 @@ from openqnn.frontends.compositions import as_float
 from openqnn.frontends.onnx.element_types import onnx_dtype
 from openqnn.frontends.onnx.table import MICROSOFT, translates
 from openqnn.frontends.translation import Translation, narrow_type
-from openqnn.ir import DType, Encoding, Value
+from openqnn.ir import Array, DType, Encoding, Value
 
 FIXED = {
     DType.INT_8: DType.SFIXED_8, DType.INT_16: DType.SFIXED_16, DType.INT_32: DType.SFIXED_32,
@@ -22,16 +22,21 @@ FIXED = {
 }  # fmt: skip
 
 
+def _zeros(zero: Value | None, shape: tuple[int, ...]) -> Array | None:
+    """The zero points, which are 0 where none are given; None when they are not known."""
+    if zero is None:
+        return np.zeros(shape, np.int64)
+    return None if zero.data is None else zero.data.ravel().astype(np.int64)
+
+
 def _encoding(dtype: DType, scale: Value, zero: Value | None, axis: int) -> Encoding | None:
     """The encoding of a scale and a zero point, None when they are not known or not as QNN has them."""
-    if scale.data is None or (zero is not None and zero.data is None) or dtype not in FIXED:
+    if scale.data is None or dtype not in FIXED:
         return None
     scales = np.asarray(scale.data, np.float64).ravel()
-    zeros = (
-        np.zeros(scales.shape, np.int64)
-        if zero is None or zero.data is None
-        else zero.data.ravel().astype(np.int64)
-    )
+    zeros = _zeros(zero, scales.shape)
+    if zeros is None:
+        return None
     if scales.shape != zeros.shape or not scales.size or not np.all(np.isfinite(scales) & (scales > 0)):
         return None
     if scale.rank > 1 and scales.size > 1:

@@ -170,22 +170,31 @@ def _is_native(x: Value, axes: Sequence[Axis], s: Sampling) -> bool:
     return s.coordinates == "align_corners" or all(abs(a.scale * a.size - a.out) < 1e-3 for a in axes)
 
 
-def resized(t: Translation, x: Value, axes: Sequence[Axis], s: Sampling) -> Value:
+def _check_sampling(t: Translation, x: Value, axes: Sequence[Axis], s: Sampling) -> None:
     if s.mode not in ("nearest", "linear", "cubic"):
         t.refuse(f"mode={s.mode!r} is not known")
     if x.size == 0 or any(a.out < 1 for a in axes):
         t.refuse(f"{list(x.shape)} cannot be resized to {[a.out for a in axes]}")
-    if s.coordinates == "align_corners" and any(
-        abs(a.scale * a.size - a.out) > 1e-3 for a in axes if a.out > 1
-    ):
+    broken = [a for a in axes if a.out > 1 and abs(a.scale * a.size - a.out) > 1e-3]
+    if s.coordinates == "align_corners" and broken:
         t.refuse(
             "align_corners with scales that give no whole sizes: ONNX and its runtimes disagree about it",
             hint="export with sizes instead of scales",
         )
-    if s.mode == "nearest" and s.coordinates != "tf_crop_and_resize":
-        axes = [a for a in axes if not np.array_equal(nearest(a, s), np.arange(a.size))]
-    else:
-        axes = [a for a in axes if a.out != a.size or a.scale != 1 or s.coordinates == "tf_crop_and_resize"]
+
+
+def _changes(axis: Axis, s: Sampling) -> bool:
+    """Whether sampling makes other numbers along an axis than those that are there."""
+    if s.coordinates == "tf_crop_and_resize":
+        return True
+    if s.mode == "nearest":
+        return not np.array_equal(nearest(axis, s), np.arange(axis.size))
+    return axis.out != axis.size or axis.scale != 1
+
+
+def resized(t: Translation, x: Value, axes: Sequence[Axis], s: Sampling) -> Value:
+    _check_sampling(t, x, axes, s)
+    axes = [axis for axis in axes if _changes(axis, s)]
     if not axes:
         return t.reshape(x, x.shape)
     if s.nearest == "simple" and all(a.scale >= 1 for a in axes):

@@ -86,23 +86,28 @@ def _layer(
         t.refuse(f"data {list(x.shape)} and weights {list(w.shape)}, {list(r.shape)} should have three axes")
     x = t.transpose(x, (1, 0, 2)) if layout else x
     (steps, _, features), hidden, count = x.shape, r.shape[2], len(turned)
-    wanted: dict[str, tuple[Value, Shape]] = {
-        "W": (w, (count, gates * hidden, features)),
-        "R": (r, (count, gates * hidden, hidden)),
-    }
-    if b is not None:
-        wanted["B"] = (b, (count, 2 * gates * hidden))
-    for name, (value, shape) in wanted.items():
-        if value.shape != shape:
-            t.refuse(f"{name} has shape {list(value.shape)}, {list(shape)} expected")
+    _check_shape(t, "W", w, (count, gates * hidden, features))
+    _check_shape(t, "R", r, (count, gates * hidden, hidden))
+    _check_shape(t, "B", b, (count, 2 * gates * hidden))
     if hidden_size not in (None, hidden) or not steps or not hidden:
         t.refuse(f"hidden_size={hidden_size} with {steps} steps does not fit weights {list(r.shape)}")
     if lengths is not None and any(n != steps for n in t.ints(lengths, "sequence_lens")):
         t.refuse("sequences of different lengths: QNN's cells run over all steps")
     states = _states(t, h, x, count, hidden, layout)
-    parts = [[_direction(t, v, i) for i in range(count)] for v in (w, r)]
-    biases = [None if b is None else _direction(t, b, i) for i in range(count)]
-    return Layer(t, x, parts[0], parts[1], biases, states, turned, bool(layout), hidden)
+    biases: list[Value | None] = [None] * count
+    if b is not None:
+        biases[:] = _directions(t, b, count)
+    weights = _directions(t, w, count), _directions(t, r, count)
+    return Layer(t, x, *weights, biases, states, turned, bool(layout), hidden)
+
+
+def _check_shape(t: Translation, name: str, value: Value | None, shape: Shape) -> None:
+    if value is not None and value.shape != shape:
+        t.refuse(f"{name} has shape {list(value.shape)}, {list(shape)} expected")
+
+
+def _directions(t: Translation, value: Value, count: int) -> list[Value]:
+    return [_direction(t, value, i) for i in range(count)]
 
 
 def _direction(t: Translation, v: Value, index: int) -> Value:

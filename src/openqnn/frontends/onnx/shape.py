@@ -133,13 +133,18 @@ def identity(t: Translation, x: Any) -> list[Any]:
     return [x]
 
 
+def _with_copied(t: Translation, x: Value, dims: list[int]) -> list[int]:
+    """The shape with the data's own dimension wherever a 0 stands."""
+    if 0 in dims[x.rank :]:
+        t.refuse(f"shape {dims} copies dimensions that {list(x.shape)} does not have")
+    return [x.shape[i] if d == 0 else d for i, d in enumerate(dims)]
+
+
 @translates("Reshape")
 def reshape(t: Translation, x: Value, shape: Value, *, allowzero: int = 0) -> Value:
     dims = list(wanted_shape(t, shape, "the shape"))
     if shape.data is not None and not allowzero:
-        if any(d == 0 and i >= x.rank for i, d in enumerate(dims)):
-            t.refuse(f"shape {dims} copies dimensions that {list(x.shape)} does not have")
-        dims = [x.shape[i] if d == 0 else d for i, d in enumerate(dims)]
+        dims = _with_copied(t, x, dims)
     if dims.count(-1) == 1:
         known = prod(d for d in dims if d != -1)
         dims[dims.index(-1)] = x.size // known if known else 0

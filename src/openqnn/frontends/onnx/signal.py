@@ -104,6 +104,18 @@ def dft(
     return _dft(t, x, count, where, bool(inverse), bool(onesided))
 
 
+def _frame_length(t: Translation, x: Value, window: Value | None, length: Value | None) -> int:
+    if length is not None:
+        return t.ints(length, "frame_length")[0]
+    if window is not None:
+        return window.size
+    return x.shape[1] if x.rank == 3 else 0
+
+
+def _is_of_length(window: Value | None, frame: int) -> bool:
+    return window is None or window.shape == (frame,)
+
+
 @translates("STFT")
 def stft(
     t: Translation, x: Value, step: Value, window: Value | None = None, length: Value | None = None, *,
@@ -112,16 +124,8 @@ def stft(
     hop = t.ints(step, "frame_step")[0] if step.size else 0
     if x.rank == 2:  # real numbers without an axis for it, which ONNX Runtime takes too
         x = t.reshape(x, (*x.shape, 1))
-    if length is not None:
-        frame = t.ints(length, "frame_length")[0]
-    else:
-        frame = x.shape[1] if window is None and x.rank == 3 else window.size if window is not None else 0
-    if (
-        x.rank != 3
-        or hop < 1
-        or not 0 < frame <= x.shape[1]
-        or (window is not None and window.shape != (frame,))
-    ):
+    frame = _frame_length(t, x, window, length)
+    if x.rank != 3 or hop < 1 or not 0 < frame <= x.shape[1] or not _is_of_length(window, frame):
         raise ShapeError(f"frames of {frame} at steps of {hop} do not fit the signal {list(x.shape)}")
     if x.shape[2] == 1:
         return t("Stft", x, window, frame_step=hop, frame_length=frame, onesided=bool(onesided))

@@ -13,7 +13,6 @@ negative. In floating point it is needed, and comes back.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -29,6 +28,13 @@ from openqnn.frontends.onnx.dynamic_quant import (
 )
 from openqnn.frontends.onnx.importer import ordered
 from openqnn.frontends.onnx.packed_weights import PACKED, unpacked_weights
+from openqnn.frontends.onnx.qdq_nodes import (
+    attribute,
+    integer_type,
+    real_numbers,
+    said_by,
+    stored_integers,
+)
 from openqnn.frontends.onnx.qoperator import (
     DEQUANTIZE,
     QUANTIZE,
@@ -39,7 +45,7 @@ from openqnn.frontends.onnx.qoperator import (
 )
 from openqnn.frontends.onnx.reader import OnnxModel, Taken
 from openqnn.frontends.onnx.truncate import read_by
-from openqnn.ir import MODEL, Array, Encoding, Given
+from openqnn.ir import Array, Given
 
 # They hand on what they get, so integers and the real numbers that these stand for fare alike.
 MOVES_ALL = {"Concat"}
@@ -92,70 +98,6 @@ def _is_whole(node: onnx.NodeProto) -> bool:
     """Whether it has what this module reads of a node; the translator names one that has not."""
     needed = 2 if node.op_type in (QUANTIZE, DEQUANTIZE) else int(node.op_type in _READ)
     return len(node.input) >= needed and len(node.output) > 0 and bool(node.output[0] or not needed)
-
-
-# -- what one node says --------------------------------------------------------------------------------------
-
-
-def integer_type(dtype: np.dtype[np.generic]) -> tuple[bool, int] | None:
-    """Whether it is signed, and its bits; None for a type that is no integer."""
-    found = re.fullmatch(r"(u?)int(\d+)", dtype.name)
-    return (not found[1], int(found[2])) if found else None
-
-
-def attribute(node: onnx.NodeProto, name: str, default: int) -> int:
-    return next((a.i for a in node.attribute if a.name == name), default)
-
-
-def said_by(
-    node: onnx.NodeProto, scale: Array, zero: Array | None, dtype: np.dtype[np.generic], rank: int | None
-) -> Given | None:
-    """The encoding of a node's integers; None for one that QNN does not have. `rank` is of known data."""
-    kind = integer_type(dtype)
-    scales = np.asarray(scale, np.float64).ravel()
-    zeros = np.zeros(scales.shape, np.int64) if zero is None else zero.astype(np.int64).ravel()
-    if kind is None or scales.shape != zeros.shape or not np.all(np.isfinite(scales) & (scales > 0)):
-        return None
-    axis: int | None = None
-    if scales.size != 1:
-        if scale.ndim != 1 or rank is None:
-            return None
-        axis = attribute(node, "axis", 1) % max(rank, 1)
-    signed, bits = kind
-    offsets = tuple(int(-z) for z in zeros)
-    encoding = Encoding(tuple(scales.tolist()), offsets, bits, axis, signed and not zeros.any())
-    return Given(MODEL, bits, encoding=encoding, signed=signed)
-
-
-def spread(values: Array, shape: Sequence[int], axis: int, block: int) -> Array:
-    """Scales or zero points lined up with the data: of the whole, along an axis, or of blocks."""
-    if block:
-        return np.repeat(values, block, axis=axis)[tuple(slice(0, d) for d in shape)]
-    if values.size == 1:
-        return values.reshape(())
-    return values.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-
-
-def real_numbers(node: onnx.NodeProto, stored: Array, scale: Array, zero: Array | None) -> Array:
-    """What integers stand for, computed as ONNX does."""
-    axis, block = attribute(node, "axis", 1) % max(stored.ndim, 1), attribute(node, "block_size", 0)
-    whole = stored.astype(np.int64)
-    if zero is not None:
-        whole = whole - spread(zero.astype(np.int64), stored.shape, axis, block)
-    lined = spread(scale, stored.shape, axis, block)
-    return (whole.astype(np.float32) * lined.astype(np.float32)).astype(scale.dtype)
-
-
-def stored_integers(node: onnx.NodeProto, real: Array, scale: Array, zero: Array) -> Array:
-    """Real numbers as integers: halves to even, saturated."""
-    axis, block = attribute(node, "axis", 1) % max(real.ndim, 1), attribute(node, "block_size", 0)
-    kind = integer_type(zero.dtype)
-    assert kind is not None
-    lined = spread(scale, real.shape, axis, block).astype(np.float32)
-    steps = np.rint(real.astype(np.float32) / lined).astype(np.float64)
-    steps += spread(zero.astype(np.float64), real.shape, axis, block)
-    low = -(1 << (kind[1] - 1)) if kind[0] else 0
-    return np.clip(steps, low, low + (1 << kind[1]) - 1).astype(np.int64).astype(zero.dtype)
 
 
 # -- the model -----------------------------------------------------------------------------------------------
@@ -230,22 +172,35 @@ class _Taking:
     def _learn_constant(self, node: onnx.NodeProto) -> None:
         """Weights that are quantized here, and integers that are moved before they become real."""
         data = self.constants.get(node.input[0]) if node.input else None
-        if node.op_type == QUANTIZE and data is not None and node.input[1] in self.constants:
-            zero = self.constants.get(node.input[2]) if len(node.input) > 2 else None
-            scale = np.asarray(self.constants[node.input[1]])
-            zero = np.zeros(scale.shape, np.uint8) if zero is None else zero
-            if integer_type(zero.dtype) is not None:
-                self.constants[node.output[0]] = stored_integers(node, data, scale, zero)
-                self.origin[node.output[0]] = node.input[0]
-        elif node.op_type == CLIP and data is not None and integer_type(data.dtype) is not None:
+        if data is None:
+            return
+        if node.op_type == QUANTIZE:
+            self._learn_quantized(node, data)
+        elif integer_type(data.dtype) is None:
+            return
+        elif node.op_type == CLIP:
             low, high, *_ = [self.constants.get(name) for name in (*node.input[1:], "", "")]
             self.constants[node.output[0]] = np.clip(data, low, high).astype(data.dtype)
             self.origin[node.output[0]] = self.origin.get(node.input[0], node.input[0])
-        elif node.op_type in MOVES_FIRST and data is not None and integer_type(data.dtype) is not None:
-            said = [self._said(r) for r in self.readers.get(node.output[0], ()) if r.op_type == DEQUANTIZE]
-            first = said[0] if said else None
-            if first is not None and first.encoding is not None and first.encoding.axis is None:
-                self.stored.setdefault(node.input[0], first)
+        elif node.op_type in MOVES_FIRST:
+            self._learn_moved(node)
+
+    def _learn_quantized(self, node: onnx.NodeProto, data: Array) -> None:
+        if node.input[1] not in self.constants:
+            return
+        zero = self.constants.get(node.input[2]) if len(node.input) > 2 else None
+        scale = np.asarray(self.constants[node.input[1]])
+        zero = np.zeros(scale.shape, np.uint8) if zero is None else zero
+        if integer_type(zero.dtype) is not None:
+            self.constants[node.output[0]] = stored_integers(node, data, scale, zero)
+            self.origin[node.output[0]] = node.input[0]
+
+    def _learn_moved(self, node: onnx.NodeProto) -> None:
+        """The encoding that integers get behind a move is theirs before it, where it is one for all."""
+        readers = [r for r in self.readers.get(node.output[0], ()) if r.op_type == DEQUANTIZE]
+        first = self._said(readers[0]) if readers else None
+        if first is not None and first.encoding is not None and first.encoding.axis is None:
+            self.stored.setdefault(node.input[0], first)
 
     def _learn(self, node: onnx.NodeProto) -> None:
         if node.op_type == QUANTIZE and node.input[0] not in self.constants:
@@ -454,12 +409,10 @@ class _Taking:
         given, node = self.taken.given.get(name), self.made.get(name)
         if given is not None and given.encoding is not None and given.encoding.offset == (0,):
             return True
-        constant = self.arrays.get(name)
         if node is None or depth == 0:
-            return constant is not None and bool(np.all(constant >= 0))
+            return _is_from_zero(self.arrays.get(name))
         if node.op_type == "Clip" and len(node.input) > 1:
-            low = self.constants.get(node.input[1], self.arrays.get(node.input[1]))
-            return low is not None and bool(np.all(low >= 0))
+            return _is_from_zero(self.constants.get(node.input[1], self.arrays.get(node.input[1])))
         data = node.input if node.op_type not in MOVES_FIRST else node.input[:1]
         if node.op_type == "Add" and self._is_one_more(data):
             return True
@@ -492,3 +445,8 @@ class _Taking:
                 for i, name in enumerate(names_of):
                     names_of[i] = names.get(name, name)
         self.taken.given = {names.get(n, n): said for n, said in self.taken.given.items()}
+
+
+def _is_from_zero(array: Array | None) -> bool:
+    """Whether an array is known and has no negative numbers."""
+    return array is not None and bool(np.all(array >= 0))

@@ -104,15 +104,21 @@ def _layouts(value: Value, wanted: Borders, is_image: bool) -> tuple[str, str]:
     if not target:
         turned = wanted.channel_last and name not in wanted.keep_layout
         target = CHANNEL_LAST.get(source, source) if turned else source
+    _check_layouts(value, source, target)
+    return source, target
+
+
+def _check_layouts(value: Value, source: str, target: str) -> None:
     for layout in (source, target):
-        if layout not in ("", NONTRIVIAL) and len(layout) != rank:
+        if layout not in ("", NONTRIVIAL) and len(layout) != value.rank:
             shape = list(value.shape)
-            raise UsageError(f"layout {layout} has {len(layout)} axes, '{name}' {shape} has {rank}")
+            raise UsageError(
+                f"layout {layout} has {len(layout)} axes, '{value.name}' {shape} has {value.rank}"
+            )
     if sorted(source) != sorted(target):
         pairs = ", ".join(f"{a} and {b}" for a, b in CHANNEL_LAST.items())
         hint = f"these can be exchanged: {pairs}"
-        raise UsageError(f"'{name}': {source} cannot become {target}", hint=hint)
-    return source, target
+        raise UsageError(f"'{value.name}': {source} cannot become {target}", hint=hint)
 
 
 def describe_layout(value: Value) -> str:
@@ -147,19 +153,25 @@ def _is_image_input(value: Value) -> bool:
     while waiting:
         at, perm = waiting.pop()
         for user in dict.fromkeys(at.users):
-            index = user.inputs.index(at)
-            operand = schema_of(user).operand(index)
+            operand = schema_of(user).operand(user.inputs.index(at))
             if operand.layout and operand.role is Role.ACTIVATION:
                 if _in_order(at, perm) and (clear or at.shape[-1] == value.shape[1]):
                     return True
                 continue
-            turn = permutation_of(user)
-            moved = move(user, perm) if turn is None and travels(user, index) else None
-            then = compose(inverse(turn), perm) if turn is not None else moved and moved.out_perm
+            then = _order_behind(user, at, perm)
             if then and user.out not in seen:
                 seen.add(user.out)
                 waiting.append((user.out, then))
     return False
+
+
+def _order_behind(user: Node, value: Value, perm: Perm) -> Perm | None:
+    """The order of a node's result where its input is stored as `perm`; None where that says nothing."""
+    turn = permutation_of(user)
+    if turn is not None:
+        return compose(inverse(turn), perm)
+    moved = move(user, perm) if travels(user, user.inputs.index(value)) else None
+    return moved.out_perm if moved is not None else None
 
 
 def _is_image_output(value: Value) -> bool:

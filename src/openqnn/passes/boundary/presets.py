@@ -67,18 +67,8 @@ def settle_given(graph: Graph, log: Explain, notes: Iterable[tuple[str, str]] = 
         log.decline(NAME, f"'{name}'", reason)
     if not graph.given:
         return
-    said, kept, changed = graph.given, dict[str, Given](), list[str]()
-    for value in graph.values():
-        given = said.get(value.name) or said.get(_stem(value))
-        if given is None:
-            continue
-        held = _of_constant(value, given) if value.data is not None else _of_result(given)
-        if held is not None:
-            kept[value.name] = held
-        elif value.data is not None:
-            kept[value.name] = replace(given, encoding=None, also=())
-            changed.append(value.name)
-            log.decline(NAME, value, "a pass changed the weight's numbers: of its encoding the width remains")
+    said, kept = graph.given, dict[str, Given]()
+    changed = _keep_encodings(graph, kept, log)
     known = {*kept, *(_stem(v) for v in graph.constants())}
     for name in (n for n in said if n not in known):
         log.decline(NAME, f"'{name}'", "the tensor is not in the graph any more: it was fused with others")
@@ -88,6 +78,23 @@ def settle_given(graph: Graph, log: Explain, notes: Iterable[tuple[str, str]] = 
         names = ", ".join(f"'{n}'" for n in changed[:_SHOWN]) + more
         message = f"{len(changed)} weights lose the model's encodings, because passes changed them: {names}"
         warnings.warn(message, OpenQnnWarning, stacklevel=3)
+
+
+def _keep_encodings(graph: Graph, kept: dict[str, Given], log: Explain) -> list[str]:
+    """Puts the encodings that hold into `kept`; gives the weights of which only the width remains."""
+    changed: list[str] = []
+    for value in graph.values():
+        given = graph.given.get(value.name) or graph.given.get(_stem(value))
+        if given is None:
+            continue
+        held = _of_constant(value, given) if value.data is not None else _of_result(given)
+        if held is not None:
+            kept[value.name] = held
+        elif value.data is not None:
+            kept[value.name] = replace(given, encoding=None, also=())
+            changed.append(value.name)
+            log.decline(NAME, value, "a pass changed the weight's numbers: of its encoding the width remains")
+    return changed
 
 
 def _stem(value: Value) -> str:

@@ -10,7 +10,7 @@ where samples disagree.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,18 +64,27 @@ def round_weights(
     fits = has_fixed_data if biases_only else is_tunable
     layers = {n.name: n for n in fixed.nodes if fits(n) and n.x(1).name not in leave}
     origin = {n.name: n for n in real.nodes if n.name in layers and is_layer(n)}
-    stops = [{n for n in g.nodes if n.name in origin} for g in (real, fixed)]
-    plans = [steps_of(g, s.__contains__) for g, s in zip((real, fixed), stops, strict=True)]
-    walks = [
-        Walk(g, [accepted(g, s) for s in samples], p, threads)
-        for g, p in zip((real, fixed), plans, strict=True)
-    ]
-    for step in range(last_step(plans[1])):
-        for walk in walks:
-            walk.run(step)
-        for node in [n for n in stops[1] if plans[1][n] == step + 1]:
-            _tune(origin[node.name], node, walks[0].known, walks[1].known, biases_only)
+    before, after = (_walk_to(graph, origin, samples, threads) for graph in (real, fixed))
+    stops = _stops(fixed, origin)
+    for step in range(last_step(after.steps)):
+        before.run(step)
+        after.run(step)
+        for node in stops:
+            if after.steps[node] == step + 1:
+                _tune(origin[node.name], node, before.known, after.known, biases_only)
     return list(origin)
+
+
+def _stops(graph: Graph, names: Container[str]) -> set[Node]:
+    return {node for node in graph.nodes if node.name in names}
+
+
+def _walk_to(
+    graph: Graph, names: Container[str], samples: Sequence[Mapping[str, Array]], threads: int
+) -> Walk:
+    """A walk through the graph that stops before each of the named nodes."""
+    steps = steps_of(graph, _stops(graph, names).__contains__)
+    return Walk(graph, [accepted(graph, sample) for sample in samples], steps, threads)
 
 
 def sample_limit(graph: Graph) -> int:

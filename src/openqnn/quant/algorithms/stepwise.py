@@ -50,18 +50,22 @@ class Walk:
         nodes = [n for n in self.graph.nodes if self.steps[n] == step]
         wanted = [v for n in nodes for v in n.outputs if self._last[v.name] > step]
         if wanted:
-            part, extra = part_of(self.graph, nodes, wanted)
-            executable = CpuExecutable(part, threads=self.threads, extra=extra, many=True)
-            names = [v.name for v in part.inputs]
-            made: Known = {v.name: [] for v in wanted}
-            samples = ({n: self.known[n][i] for n in names} for i in range(self.count))
-            for results in executable.run_many(samples):
-                for name, arrays in made.items():
-                    arrays.append(results[name])
-            executable.close()
-            self.known.update(made)
+            self.known.update(self._computed(nodes, wanted))
         for name in [n for n in self.known if self._last[n] <= step]:
             del self.known[name]
+
+    def _computed(self, nodes: Sequence[Node], wanted: Sequence[Value]) -> Known:
+        """What the nodes compute from what is known, for every sample."""
+        part, extra = part_of(self.graph, nodes, wanted)
+        executable = CpuExecutable(part, threads=self.threads, extra=extra, many=True)
+        names = [v.name for v in part.inputs]
+        made: Known = {v.name: [] for v in wanted}
+        samples = ({n: self.known[n][i] for n in names} for i in range(self.count))
+        for results in executable.run_many(samples):
+            for name, arrays in made.items():
+                arrays.append(results[name])
+        executable.close()
+        return made
 
 
 def part_of(graph: Graph, nodes: Sequence[Node], wanted: Sequence[Value]) -> tuple[Graph, list[Value]]:

@@ -381,9 +381,14 @@ def _session(
     return OnnxStep(_open(model.proto, options), model.inputs, outputs, [keep, model.large])
 
 
+def _read_from_outside(nodes: Sequence[onnx.NodeProto]) -> list[str]:
+    """The names that the nodes read and none of them produces, in the order of the first read."""
+    made = {o for n in nodes for o in n.output} | {""}
+    return list(dict.fromkeys(i for n in nodes for i in n.input if i not in made))
+
+
 def _model(lowered: Lowered, nodes: list[onnx.NodeProto], outputs: list[str]) -> _Model:
-    made = {o for n in nodes for o in n.output}
-    used = dict.fromkeys(i for n in nodes for i in n.input if i and i not in made)
+    used = _read_from_outside(nodes)
     constants = {n: lowered.body.constants[n] for n in used if n in lowered.body.constants}
     inputs = [n for n in used if n not in constants]
     small, large = _split(constants)

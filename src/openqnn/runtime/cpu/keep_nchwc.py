@@ -21,6 +21,7 @@ from onnx import TensorProto, helper, shape_inference
 from openqnn.ir import Array, Shape
 
 DOMAIN = "com.microsoft.nchwc"
+_TAKE_CHANNELS = ("Min", "Max", "Mul", "Add", "Sub")
 # One number of each input makes one of the output. Scales and limits have to be single numbers.
 EACH = frozenset((
     "Floor", "Round", "Relu", "Sigmoid", "Tanh", "HardSigmoid", "Clip", "Cast", "QuantizeLinear",
@@ -108,16 +109,21 @@ class _Twins:
         if node.domain == DOMAIN and node.op_type == "ReorderInput" and self._enter(node.input[0]):
             self.renamed[result] = self.twins[node.input[0]]
             return
-        if node.domain == DOMAIN and node.op_type == "ReorderOutput" and not attribute(node, "channels_last"):
-            self.twins[result] = node.input[0]
-        elif node.domain != DOMAIN and len(node.output) == 1 and len(self.shapes.get(result, ())) == RANK:
+        if node.domain == DOMAIN:
+            self._learn_blocked(node)
+        elif len(node.output) == 1 and len(self.shapes.get(result, ())) == RANK:
             if node.op_type in ("DequantizeLinear", "Cast"):
                 self.bytes[result] = node
             if self._twin(node):
                 self.doubled.add(result)
-        elif node.domain == DOMAIN and self._multiplies(node):
-            self.lines[result] = Line(node.input[0], node.input[1])
         self.nodes.append(node)
+
+    def _learn_blocked(self, node: onnx.NodeProto) -> None:
+        """What a node of ONNX Runtime's blocked layout makes: a tensor that has a twin, or a product."""
+        if node.op_type == "ReorderOutput" and not attribute(node, "channels_last"):
+            self.twins[node.output[0]] = node.input[0]
+        elif self._multiplies(node):
+            self.lines[node.output[0]] = Line(node.input[0], node.input[1])
 
     def live(self) -> list[onnx.NodeProto]:
         """The nodes that are needed. Where both twins are, and for bytes, the order comes from the blocks."""
@@ -203,13 +209,13 @@ class _Twins:
         """A twin on blocks where each operand is in blocks, a single number, or a number per channel."""
         shape = self.shapes[node.output[0]]
         kinds = [self._kind(name, shape) for name in node.input]
-        if "blocks" not in kinds or None in kinds or ("channel" in kinds and not self._is_single(node)):
+        if "blocks" not in kinds or None in kinds:
+            return False
+        if "channel" in kinds and not self._is_single(node):
             return False
         if self._as_line(node, kinds):
             return True
-        if "gate" in kinds or (
-            "channel" in kinds and node.op_type not in ("Min", "Max", "Mul", "Add", "Sub")
-        ):
+        if "gate" in kinds or ("channel" in kinds and node.op_type not in _TAKE_CHANNELS):
             return False
         inputs = [self.twins[n] if k == "blocks" else n for n, k in zip(node.input, kinds, strict=True)]
         if "channel" in kinds:
@@ -228,13 +234,15 @@ class _Twins:
             return "channel" if name in self.given else "gate"
         return None
 
+    def _is_whole_line(self, name: str) -> bool:
+        line = self.lines.get(self.twins[name])
+        return line is not None and line.more is not None
+
     def _as_line(self, node: onnx.NodeProto, kinds: Sequence[str | None]) -> bool:
         """A product with a number per channel, and what is added to it, in one pass."""
-        if len(kinds) == 1 and node.op_type == "Relu":
-            line = self.lines.get(self.twins[node.input[0]])
-            if line is not None and line.more is not None:
-                self._line(node.output[0], line, activation="Relu")
-                return True
+        if len(kinds) == 1 and node.op_type == "Relu" and self._is_whole_line(node.input[0]):
+            self._line(node.output[0], self.lines[self.twins[node.input[0]]], activation="Relu")
+            return True
         real = self.types[node.output[0]] == TensorProto.FLOAT
         if len(kinds) != 2 or node.op_type not in ("Mul", "Add") or not real:
             return False
@@ -242,20 +250,21 @@ class _Twins:
         kind = kinds[1] if kinds[0] == "blocks" else kinds[0]
         if node.op_type == "Mul" and kind in ("channel", "gate"):
             factor = self._channels(other) if kind == "channel" else self._gate(other)
-            if factor is None:
-                return False
-            self._line(node.output[0], Line(self.twins[x], factor))
-            return True
+            made = None if factor is None else Line(self.twins[x], factor)
+        else:
+            made = self._with_sum(node, x, other, kind)
+        if made is not None:
+            self._line(node.output[0], made)
+        return made is not None
+
+    def _with_sum(self, node: onnx.NodeProto, x: str, other: str, kind: str | None) -> Line | None:
+        """The line that makes `x`, with a number per channel added to it; None where that is not so."""
         line = self.lines.get(self.twins[x])
-        if (
-            node.op_type != "Add"
-            or kind not in ("channel", "single")
-            or line is None
-            or line.more is not None
-        ):
-            return False
-        self._line(node.output[0], Line(line.x, line.factor, self._padded(other, self.shapes[x][1])))
-        return True
+        if node.op_type != "Add" or kind not in ("channel", "single") or line is None:
+            return None
+        if line.more is not None:
+            return None
+        return Line(line.x, line.factor, self._padded(other, self.shapes[x][1]))
 
     def _line(self, result: str, line: Line, **attributes: Any) -> None:
         name = f"{result}.blocks"

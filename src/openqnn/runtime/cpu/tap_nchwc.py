@@ -38,6 +38,10 @@ def is_worthwhile(lowered: Lowered, runs: int) -> bool:
     return weights <= MOST_WEIGHTS and runs * shown >= LEAST_SHOWN + PER_WEIGHT * weights
 
 
+def _is_reorder(node: onnx.NodeProto) -> bool:
+    return node.domain == DOMAIN and node.op_type == "ReorderOutput"
+
+
 def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
     """The graph as ONNX Runtime optimises it, with the `loose` of its outputs in whatever order they are.
 
@@ -50,9 +54,7 @@ def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
     types = {n: lowered.types[n] for n in (*lowered.inputs, *lowered.outputs)}
     used = Counter(name for node in graph.node for name in node.input)
     block, names = _block(ready), dict[str, str]()
-    for node in graph.node:
-        if node.domain != DOMAIN or node.op_type != "ReorderOutput":
-            continue
+    for node in filter(_is_reorder, graph.node):
         source, target, shape = node.input[0], node.output[0], _shape(node, lowered)
         dtype = lowered.types[target][0]
         if target in loose and not used[target] and source not in names and not shape[1] % block:

@@ -201,15 +201,22 @@ def _cuts(lowered: Lowered, limit: int) -> list[int]:
     return cuts
 
 
-def _costs_of_cutting(lowered: Lowered) -> list[int | None]:
-    """Bytes that a cut in front of each node would have to write besides what is shown anyway; None where
-    something without a known type would have to pass."""
+def _lifetimes(lowered: Lowered) -> tuple[dict[str, int], dict[str, int]]:
+    """Before which node each computed tensor is there, and which node reads it last."""
     nodes = lowered.body.nodes
     made = {o: i + 1 for i, node in enumerate(nodes) for o in node.output}
     made |= {o: s.position for s in lowered.steps for o in s.outputs}
     last = {n: i for i, node in enumerate(nodes) for n in node.input if n in made}
     for step in lowered.steps:
         last |= {n: max(last.get(n, 0), step.position) for n in step.inputs if n in made}
+    return made, last
+
+
+def _costs_of_cutting(lowered: Lowered) -> list[int | None]:
+    """Bytes that a cut in front of each node would have to write besides what is shown anyway; None where
+    something without a known type would have to pass."""
+    nodes = lowered.body.nodes
+    made, last = _lifetimes(lowered)
     extra, unknown = np.zeros(len(nodes) + 2, np.int64), np.zeros(len(nodes) + 2, np.int64)
     for name, end in last.items():
         if name in lowered.outputs:

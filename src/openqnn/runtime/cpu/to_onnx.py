@@ -244,9 +244,7 @@ class Lowering:
         shown = [v for v in (data, shaped.out) if v in self.shown]
         if schema.clips and out is not None and out.bitwidth == 8 and out.offset[0]:
             return len(shown) < 2 or data.encoding != out
-        alone = not shown and all(len(v.users) == 1 for v in (data, shaped.out))
-        same = _trailing(data.shape) == _trailing(shaped.out.shape) and data.encoding == shaped.out.encoding
-        return alone and same and max(data.rank, shaped.out.rank) <= 4
+        return not shown and _is_plain_reshape(data, shaped.out)
 
     def _before_reshape(self, node: Node, schema: OpSchema) -> None:
         shaped = cast(Node, node.x(0).producer)
@@ -271,6 +269,11 @@ class Lowering:
             self.types[name] = (view.dtype.numpy, value.shape)
             self._result(value, name, identity(value.rank), real)
 
+    def _follow(self, node: Node, schema: OpSchema) -> None:
+        # A function like Sigmoid has one encoding, whatever those are into which it is copied.
+        if not schema.clips and not schema.keeps_values and schema.output_range is None:
+            self.followed.add(node.out)
+
     def _emit(self, node: Node, schema: OpSchema) -> None:
         perm = self._choose(node, schema)
         moved = move(node, perm)
@@ -279,14 +282,12 @@ class Lowering:
         outputs = self._by_kernel(node, schema, perm, moved) if real or schema.on_stored else None
         if outputs is not None and real:
             real = False
-            # A function like Sigmoid has one encoding, whatever those are into which it is copied.
-            if not schema.clips and not schema.keeps_values and schema.output_range is None:
-                self.followed.add(node.out)
+            self._follow(node, schema)
         if outputs is None:
             names = self._operands(node, schema, perm, real)
             outputs = schema.lower(self._shadow(node, perm, moved, real), self.body, names)
-        for i, name in enumerate([outputs] if isinstance(outputs, str) else outputs):
-            value = node.outputs[i]
+        names = [outputs] if isinstance(outputs, str) else outputs
+        for i, (value, name) in enumerate(zip(node.outputs, names, strict=False)):
             moves = moved.out_perm if value.rank == len(moved.out_perm) else identity(value.rank)
             self._result(value, name, schema.result(i).order(value.rank) or moves, real)
             if name in self.body.sums and len(set(value.users)) > 1:
@@ -383,7 +384,7 @@ class Lowering:
     def _choose(self, node: Node, schema: OpSchema) -> Perm:
         """The order in which the least data must be transposed first; ties go to the order that data is
         in."""
-        rank = node.out.rank if schema.moves is Moves.ELEMENTWISE else node.x(0).rank if node.inputs else 0
+        rank = _rank_of_data(node, schema)
         natural = identity(rank)
         if schema.moves is Moves.FIXED or self.arithmetic.by_place(node):
             return natural
@@ -445,3 +446,16 @@ def _with(node: Node, inputs: Sequence[Value | None], outputs: Sequence[Value]) 
 def lower(graph: Graph, extra: Sequence[Value] = ()) -> Lowered:
     """The ONNX body that computes the graph's outputs and the `extra` values."""
     return Lowering().run(graph, extra)
+
+
+def _is_plain_reshape(data: Value, shaped: Value) -> bool:
+    """Whether only a Reshape of at most four axes lies between that keeps inner sizes and encoding."""
+    alone = len(data.users) == 1 and len(shaped.users) == 1
+    same = _trailing(data.shape) == _trailing(shaped.shape) and data.encoding == shaped.encoding
+    return alone and same and max(data.rank, shaped.rank) <= 4
+
+
+def _rank_of_data(node: Node, schema: OpSchema) -> int:
+    if schema.moves is Moves.ELEMENTWISE:
+        return node.out.rank
+    return node.x(0).rank if node.inputs else 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from math import prod
 
 from openqnn.ir import Graph, Node, Shape, Value
@@ -52,20 +53,18 @@ def view(b: Builder, value: Value, shape: Sequence[int]) -> Value:
 # -- by kind of op -------------------------------------------------------------------------------------------
 
 
+def _neighbours(axes: Sequence[int], kind: Callable[[int], object]) -> list[list[int]]:
+    """The axes in groups of neighbours of one kind."""
+    return [list(group) for _, group in groupby(axes, kind)]
+
+
 def merged(shapes: Sequence[Shape]) -> list[Shape]:
     """Shapes that broadcast alike on as few axes as possible: neighbours merge where all operands agree."""
     rank = max(map(len, shapes))
     full = [aligned_shape(s, rank) for s in shapes]
     out = tuple(max(s[i] for s in full) for i in range(rank))
-    groups: list[list[int]] = []
-    for i in range(rank):
-        if out[i] == 1:
-            continue
-        spread = [s[i] == out[i] for s in full]
-        if groups and spread == [s[groups[-1][0]] == out[groups[-1][0]] for s in full]:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
+    spread = lambda axis: [s[axis] == out[axis] for s in full]
+    groups = _neighbours([i for i in range(rank) if out[i] != 1], spread)
     return [tuple(prod(s[i] for i in g) for g in groups) or (1,) for s in full]
 
 
@@ -98,14 +97,7 @@ def _along_axes(node: Node, b: Builder) -> Instead:
     x, axes = node.x(0), set(node.ints("axes"))
     if "keep_dims" not in node.params or len(node.outputs) != 1:
         return None
-    groups: list[list[int]] = []
-    for i in range(x.rank):
-        if x.shape[i] == 1:
-            continue
-        if groups and (groups[-1][0] in axes) == (i in axes):
-            groups[-1].append(i)
-        else:
-            groups.append([i])
+    groups = _neighbours([i for i in range(x.rank) if x.shape[i] != 1], axes.__contains__)
     if not any(g[0] in axes for g in groups) or len(groups) > taken(node).axes:
         return None
     low = view(b, x, tuple(prod(x.shape[i] for i in g) for g in groups))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -35,17 +36,21 @@ def is_cast(node: Node) -> bool:
 # -- once, before the rules ----------------------------------------------------------------------------------
 
 
+def _is_coded(node: Node) -> bool:
+    return any(v.dtype.is_fixed or v.encoding for v in (*filter(None, node.inputs), *node.outputs))
+
+
 def widen_types(graph: Graph) -> dict[Node, Refusal]:
     """Every value gets a type that HTP computes with; what depended on the narrow type is spelled out."""
     refused: dict[Node, Refusal] = {}
     for node in list(graph.nodes):
-        if any(v.dtype.is_fixed or v.encoding for v in (*filter(None, node.inputs), *node.outputs)):
+        if _is_coded(node):
             continue
         b = builder_at(graph, node)
         from_integer = is_cast(node) and node.x(0).dtype.is_integer
         if (taken(node).wraps or from_integer) and node.out.dtype in _NARROW:
             _wrap_output(graph, node, b)
-        elif is_cast(node) and node.x(0).dtype.is_float and node.out.dtype in _SIXTEEN:
+        elif _is_cast_to_sixteen(node):
             refused[node] = Refusal(
                 f"{node.out.dtype.label} from floats: half precision holds every integer up to 2048 only",
                 "quantize to 8 bits, or let the tool quantize the model",
@@ -135,6 +140,10 @@ def kind_of(dtype: DType) -> str:
     return "B" if dtype is BOOL else "I" if dtype.is_integer else "F"
 
 
+def _is_cast_to_sixteen(node: Node) -> bool:
+    return is_cast(node) and node.x(0).dtype.is_float and node.out.dtype in _SIXTEEN
+
+
 def fit_types(node: Node, b: Builder) -> Instead:
     """Casts around a node whose data HTP does not take in that type.
 
@@ -153,18 +162,22 @@ def fit_types(node: Node, b: Builder) -> Instead:
             f"HTP has {node.op} for floats only, and float16 does not hold every int32",
             "cast the data to float before this node, if its values stay below 2048",
         )
-    target = INT if "I" in allowed else BOOL if allowed == "B" else FLOAT
-    inputs = [
-        b.cast(v, target) if v is not None and i in data and v.dtype is not target else v
-        for i, v in enumerate(node.inputs)
-    ]
+    return _computed_in(node, b, INT if "I" in allowed else BOOL if allowed == "B" else FLOAT, data)
+
+
+def _computed_in(node: Node, b: Builder, target: DType, data: Sequence[int]) -> list[Value]:
+    """The results of the node with its data cast to a type, and back."""
+    inputs = list(node.inputs)
+    for i in data:
+        inputs[i] = _as_type(b, node.x(i), target)
     types = [target if v.dtype is BOOL and _follows(node, i) else v.dtype for i, v in enumerate(node.outputs)]
     params: dict[str, Any] = dict(node.params)
     made = b.many(node.op, *inputs, shapes=[v.shape for v in node.outputs], dtypes=types, **params)
-    return [
-        b.cast(new, old.dtype) if new.dtype is not old.dtype else new
-        for new, old in zip(made, node.outputs, strict=True)
-    ]
+    return [_as_type(b, new, old.dtype) for new, old in zip(made, node.outputs, strict=True)]
+
+
+def _as_type(b: Builder, value: Value, dtype: DType) -> Value:
+    return value if value.dtype is dtype else b.cast(value, dtype)
 
 
 def _is_data(node: Node, index: int) -> bool:

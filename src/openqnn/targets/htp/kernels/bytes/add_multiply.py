@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,10 @@ MIDDLE = 256  # the middle of all products of two bytes is rounded to that
 WORD = 1 << 15  # and the factor times it to that
 
 
+def _bits_of_factors(largest: Any, step: Any) -> int:
+    return min(FACTORS - int(np.floor(np.log2(largest / step))), MOST_BITS)
+
+
 def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     """The sum or difference of two 8-bit tensors: factors of 14 bits, then rounded down.
 
@@ -50,8 +55,7 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     if line is not None:
         return line
     *scales, step = (single(scale_of(v)) for v in values)
-    largest = sum(scales) if sign > 0 else max(scales)
-    bits = min(FACTORS - int(np.floor(np.log2(largest / step))), MOST_BITS)
+    bits = _bits_of_factors(sum(scales) if sign > 0 else max(scales), step)
     ratios = [float(scale * (single(1.0) / step)) for scale in scales]
     factors = [np.rint(np.ldexp(r, bits)) * s for r, s in zip(ratios, (1, sign), strict=True)]
     zeros = sum(f * offset_of(v) for f, v in zip(factors, values, strict=False))
@@ -66,10 +70,9 @@ def total(n: Node, b: Body, x: Sequence[str], sign: int) -> str | None:
     ratios = [float(np.ldexp(f, -bits)) for f in factors]
     # Half a unit less a half: rounding to the nearest then rounds down, and never meets a tie.
     shift = float(np.ldexp(constant + 0.5, -bits) - 0.5)
-    if n.x(0).shape == n.x(1).shape:
-        found = by_sum(b, x, ratios, shift, stored)
-        if found is not None:
-            return found
+    found = by_sum(b, x, ratios, shift, stored) if n.x(0).shape == n.x(1).shape else None
+    if found is not None:
+        return found
     terms = [_times(b, name, ratio) for name, ratio in zip(x, ratios, strict=False)]
     real = b.op("Add", b.op("Add", *terms), b.const(shift, np.float32))
     return b.op("QuantizeLinear", real, b.const(1.0, np.float32), b.const(0, n.out.dtype.numpy))

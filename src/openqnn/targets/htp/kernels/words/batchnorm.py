@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from openqnn.ir import Node
+from openqnn.ir import Encoding, Node
 from openqnn.ops.onnx_writer import Body
 from openqnn.ops.shape_rules import last_axis
 from openqnn.targets.htp.kernels.bytes.products import Compute, offset_of, scale_of, single
@@ -18,16 +18,13 @@ from openqnn.targets.htp.kernels.words.curves import FACTOR, STORED, is_wide, ma
 BYTE = 8
 
 
+def _is_byte_code(code: Encoding | None) -> bool:
+    return code is not None and len(code.scale) == 1 and code.bitwidth <= BYTE
+
+
 def batchnorm(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
     """With weights of 8 bits that have one encoding."""
-    code = n.x(1).encoding
-    if (
-        not is_wide(n.x(0))
-        or not is_wide(n.out)
-        or code is None
-        or len(code.scale) > 1
-        or code.bitwidth > BYTE
-    ):
+    if not (is_wide(n.x(0)) and is_wide(n.out)) or not _is_byte_code(n.x(1).encoding):
         return None
     if any(name and name not in b.constants for name in x[1:]):
         return None
