@@ -33,7 +33,7 @@ from openqnn.ir import Graph
 from openqnn.quant.apply_recipe import apply_recipe, watched
 from openqnn.quant.apply_recipe import measure as measured
 from openqnn.quant.calibration import calibrate
-from openqnn.quant.ranges import choose_all
+from openqnn.quant.ranges import choose_ranges
 from openqnn.quant.recipe import Method, Recipe, Scheme
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
@@ -132,7 +132,7 @@ def _plain(graph: Graph, samples: Any) -> None:
 
 def _calibrated(graph: Graph, samples: Any, method: Method) -> None:
     wanted = watched(graph, Recipe(act=Scheme(method)), {})
-    choose_all(list(calibrate(graph, samples, wanted).values()), method, 8, False)
+    choose_ranges(list(calibrate(graph, samples, wanted).values()), method, 8, False)
 
 
 class Reader(CalibrationDataReader):

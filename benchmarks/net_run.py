@@ -13,8 +13,8 @@ from openqnn.formats.input_list import read_input_list
 from openqnn.qnn.library import is_htp
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
-from openqnn.vendor.net_run.loop import GraphRun, RunSettings
 from openqnn.vendor.net_run.results import unfinished
+from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings
 from openqnn.vendor.remote import run_files
 from openqnn.vendor.source import Source, net_of
 from openqnn.vendor.target_setup import Target, resolved

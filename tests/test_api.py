@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import openqnn
 from openqnn import errors
-from openqnn.formats.oqnn import write_container
+from openqnn.formats.oqnn import write_oqnn
 from openqnn.ir import DType, Graph
 from openqnn.qnn.library import find_library
 from tests.models.fetch import model_path, static_shapes
@@ -263,7 +263,7 @@ def test_a_graph_file_with_an_unknown_operation(package: str, words: str, hint: 
       output %y
     }}"""
     path = tmp_path / "m.oqnn"
-    write_container(path, text, {})
+    write_oqnn(path, text, {})
     for use in (openqnn.load, openqnn.Session, openqnn.compile):
         with pytest.raises(errors.ModelError, match=rf"m\.oqnn: {words}") as e:
             use(path)

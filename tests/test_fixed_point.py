@@ -10,7 +10,7 @@ import pytest
 import openqnn
 from openqnn.errors import InputError
 from openqnn.ir import Graph
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.runtime.boundary import random_inputs
 from tests.qnn.nets import needs_htp
 

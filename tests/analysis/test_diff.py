@@ -9,7 +9,7 @@ import pytest
 
 from openqnn.analysis.diff import Difference, diff_nets
 from openqnn.emit import lower
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.qnn.net import Net
 from openqnn.runtime.metrics import distance
 from tests.qnn.nets import ConvRelu

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.analysis.bug_report import write_bundle
-from openqnn.analysis.shrink import Reduced, failure_kind, random_feed, reduce_net
+from openqnn.analysis.bug_report import write_bug_report
+from openqnn.analysis.reduce_net import Reduced, failure_kind, random_feed, reduce_net
 from openqnn.api.convert import convert
 from openqnn.api.files import load
 from openqnn.emit import lower
 from openqnn.errors import BackendError, ModelError
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.qnn import abi
 from openqnn.qnn.net import Net, NetScalar, NetTensor, TensorKind
+from openqnn.qnn.net_parts import components, part_of
 from openqnn.qnn.options import DeviceOptions
-from openqnn.qnn.subnet import components, part_of
 from openqnn.vendor.library_worker import LibraryWorker
 from tests.models.fetch import model_path, static_shapes
 from tests.qnn.nets import ConvRelu, build, needs_cpu, needs_htp, node, unary
@@ -88,7 +88,7 @@ def test_one_node_in_the_middle_is_found(norms: Reduced) -> None:
 
 @needs_htp
 def test_the_bundle_has_every_form_and_fails_again(norms: Reduced, tmp_path: Path) -> None:
-    bundle = write_bundle(norms, tmp_path / "out", {"library": "libQnnHtp.so"})
+    bundle = write_bug_report(norms, tmp_path / "out", {"library": "libQnnHtp.so"})
     assert sorted(path.name for path in bundle.files) == [
         "graph.dlc", "graph.oqnn", "graph.txt", "report.json", "saver"
     ]  # fmt: skip

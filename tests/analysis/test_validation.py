@@ -6,7 +6,7 @@ import pytest
 
 from openqnn.analysis.validation import advice, plain_reason, validate_graph
 from openqnn.api.convert import convert
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from tests.models.fetch import model_path, static_shapes
 from tests.qnn.nets import needs_cpu, needs_htp
 

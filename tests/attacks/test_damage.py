@@ -19,7 +19,7 @@ from openqnn.emit.epcontext import read_epcontext, write_epcontext
 from openqnn.emit.model_lib import LibraryJob, build_model_library
 from openqnn.emit.model_source import write_model_source
 from openqnn.errors import ModelError, OpenQnnError, ResourceError
-from openqnn.formats.oqnn import read_container, write_container
+from openqnn.formats.oqnn import read_oqnn, write_oqnn
 from openqnn.qnn.library import find_library
 from openqnn.qnn.load_errors import explain_load, is_cut_off
 from openqnn.vendor import jobs, remote
@@ -115,9 +115,9 @@ def test_external_data_with_a_checksum(tmp_path: Path) -> None:
 
 def test_a_constant_of_another_type_than_the_text_says(graph: openqnn.Graph, tmp_path: Path) -> None:
     graph.save(tmp_path / "m.oqnn")
-    text, constants, _ = read_container(tmp_path / "m.oqnn")
+    text, constants, _ = read_oqnn(tmp_path / "m.oqnn")
     turned = {name: array.view(np.int32) for name, array in constants.items()}
-    write_container(tmp_path / "n.oqnn", text, turned)
+    write_oqnn(tmp_path / "n.oqnn", text, turned)
     with pytest.raises(ModelError, match="is float32, and its data int32"):
         openqnn.load(tmp_path / "n.oqnn")
 

@@ -14,8 +14,8 @@ import openqnn
 from openqnn.emit.epcontext import read_epcontext
 from openqnn.errors import InputError, ModelError, OpenQnnError
 from openqnn.formats.json_text import parse_json
-from openqnn.formats.oqnn import read_container
-from openqnn.ir.text import parse_graph
+from openqnn.formats.oqnn import read_oqnn
+from openqnn.ir.graph_text import parse_graph
 from openqnn.quant.samples import samples_of
 from tests.onnx_models import add_weight, model, relu, save, tensor
 
@@ -124,7 +124,7 @@ def test_constants_of_types_that_no_tensor_has(kind: str, tmp_path: Path) -> Non
     header = header.replace(b'"checksum"', b'"nothing"')
     path.write_bytes(data[:8] + len(header).to_bytes(8, "little") + header + data[16 + size :])
     with pytest.raises(ModelError, match="damaged"):
-        read_container(path)
+        read_oqnn(path)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"no array"])

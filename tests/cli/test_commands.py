@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import openqnn as api
 from openqnn.cli.registry import command_names, tool_names
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from tests.cli.tool import Result, assert_refused, environment, openqnn
 from tests.models.fetch import model_path
 from tests.models.reference import reference_outputs

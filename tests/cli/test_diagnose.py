@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.qnn.library import find_library
 from tests.analysis.test_shrink import NORMS
 from tests.cli.tool import assert_refused, openqnn

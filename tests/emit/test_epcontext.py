@@ -16,7 +16,7 @@ from openqnn import Graph, Session
 from openqnn.emit import lower
 from openqnn.emit.epcontext import read_epcontext
 from openqnn.errors import ModelError
-from openqnn.vendor.net_run.loop import file_stem
+from openqnn.vendor.net_run.run_graphs import file_stem
 from tests.cli.running import assert_done
 from tests.cli.tool import openqnn, tool
 from tests.emit import ort_qnn

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import openqnn
 from openqnn.errors import ModelError, OutputError
 from openqnn.formats import oqnn as container
-from openqnn.formats.oqnn import MAGIC, is_container, read_container, write_container
+from openqnn.formats.oqnn import MAGIC, is_oqnn, read_oqnn, write_oqnn
 from openqnn.ir import DType, Graph, Node, Value
 from openqnn.ir.oqnn import load_graph
 
@@ -40,12 +40,12 @@ ARRAYS = {
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "arrays.oqnn"
-    write_container(path, "the text ü", ARRAYS)
+    write_oqnn(path, "the text ü", ARRAYS)
     return path
 
 
 def test_arrays_come_back(file: Path) -> None:
-    text, arrays, _ = read_container(file)
+    text, arrays, _ = read_oqnn(file)
     assert text == "the text ü"
     assert list(arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
@@ -55,7 +55,7 @@ def test_arrays_come_back(file: Path) -> None:
 
 
 def test_arrays_are_aligned_views_of_the_file(file: Path) -> None:
-    for array in read_container(file)[1].values():
+    for array in read_oqnn(file)[1].values():
         if array.size:
             assert not array.flags.writeable, "a view of a mapping that is read-only"
             assert not array.flags.owndata
@@ -67,7 +67,7 @@ def test_a_turned_array_is_written_without_a_copy(monkeypatch: pytest.MonkeyPatc
         raise AssertionError("copied")
 
     monkeypatch.setattr(container.np, "ascontiguousarray", refuse)
-    write_container(tmp_path / "f", "", {"w": ARRAYS["transposed"], "one": WEIGHT[:1].transpose(3, 0, 2, 1)})
+    write_oqnn(tmp_path / "f", "", {"w": ARRAYS["transposed"], "one": WEIGHT[:1].transpose(3, 0, 2, 1)})
 
 
 def test_every_truncation_is_noticed(file: Path, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_every_truncation_is_noticed(file: Path, tmp_path: Path) -> None:
     for length in [*range(40), *range(40, len(whole), 37), len(whole) - 1]:
         cut.write_bytes(whole[:length])
         with pytest.raises(ModelError, match=r"cut\.oqnn: "):
-            read_container(cut)
+            read_oqnn(cut)
 
 
 @given(st.data())
@@ -84,7 +84,7 @@ def test_damage_is_a_model_error_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.oqnn"
-    write_container(path, "text", {"a": WEIGHT, "b": ARRAYS["bfloat16"]})
+    write_oqnn(path, "text", {"a": WEIGHT, "b": ARRAYS["bfloat16"]})
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(8, 200))] = data.draw(st.integers(0, 255))
@@ -118,17 +118,17 @@ def test_a_header_that_means_nothing_is_refused(tmp_path: Path, header: bytes) -
     path = tmp_path / "bad.oqnn"
     path.write_bytes(MAGIC + len(header).to_bytes(8, "little") + header + bytes(256))
     with pytest.raises(ModelError, match=r"bad\.oqnn: the file is damaged or truncated"):
-        read_container(path)
+        read_oqnn(path)
 
 
 def test_other_files_are_not_containers(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    assert not is_container(path)
+    assert not is_oqnn(path)
     for content in (b"", b"OQNN", b"hello, world"):
         path.write_bytes(content)
-        assert not is_container(path)
+        assert not is_oqnn(path)
         with pytest.raises(ModelError):
-            read_container(path)
+            read_oqnn(path)
 
 
 def test_a_graph_comes_back_with_its_constants_mapped(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_graph_comes_back_with_its_constants_mapped(tmp_path: Path) -> None:
 
 def test_a_text_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "odd.oqnn"
-    write_container(path, "graph nonsense", {})
+    write_oqnn(path, "graph nonsense", {})
     with pytest.raises(ModelError, match=r"odd\.oqnn: .*line 1"):
         openqnn.load(path)
 
@@ -157,17 +157,17 @@ def test_a_text_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
 def test_writing_into_nowhere_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written: "):
-        write_container(tmp_path / "file" / "g.oqnn", "", {})
+        write_oqnn(tmp_path / "file" / "g.oqnn", "", {})
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_saving_over_the_file_that_it_was_loaded_from(tmp_path: Path) -> None:
     """The old file stays mapped until its last view is gone: the new one is written beside it."""
     path = tmp_path / "a.oqnn"
-    write_container(path, "one", {"w": WEIGHT})
-    _, arrays, _ = read_container(path)
-    write_container(path, "two", arrays)
-    text, again, _ = read_container(path)
+    write_oqnn(path, "one", {"w": WEIGHT})
+    _, arrays, _ = read_oqnn(path)
+    write_oqnn(path, "two", arrays)
+    text, again, _ = read_oqnn(path)
     assert text == "two"
     assert np.array_equal(again["w"], WEIGHT)
     assert json.dumps("two").encode() in path.read_bytes()

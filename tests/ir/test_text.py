@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openqnn.errors import ModelError
 from openqnn.ir import DType, Encoding, Given, Graph, Node, Port, Value
 from openqnn.ir.clone import clone_graph
-from openqnn.ir.text import parse_graph, print_graph
+from openqnn.ir.graph_text import parse_graph, print_graph
 
 # Whatever a model can call its tensors: ONNX names are UTF-8, so lone surrogates are left out.
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -18,7 +18,7 @@ from openqnn.emit.model_source import write_model_source
 from openqnn.emit.read_net_json import read_net_json
 from openqnn.errors import BackendError, UnsupportedError, UsageError
 from openqnn.formats.op_package_xml import print_op_package, write_op_package
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs
 from openqnn.ops.custom import forget_custom_ops, package_named

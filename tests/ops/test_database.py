@@ -10,7 +10,7 @@ import pytest
 
 from openqnn.emit import lower
 from openqnn.errors import LibraryError
-from openqnn.ir.text import parse_graph, print_graph
+from openqnn.ir.graph_text import parse_graph, print_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import OPS, infer_outputs
 from openqnn.qnn.library import find_library

@@ -9,7 +9,7 @@ from openqnn.ir import DType, Graph, Value, dtype_of
 from openqnn.ops import OPS, Builder, Moves
 from openqnn.ops.layout import Perm, inverse, move
 from openqnn.runtime.cpu.executable import run_graph
-from openqnn.runtime.cpu.to_onnx import lower
+from openqnn.runtime.cpu.to_onnx import to_onnx
 from tests.ops.database import Case, Given
 from tests.ops.harness import all_cases, build, close
 
@@ -76,7 +76,7 @@ def test_a_convolutional_block_runs_without_transpositions() -> None:
     y = b("StridedSlice", y, ranges=((0, 1, 1), (0, 8, 1), (0, 8, 1), (0, 8, 2)))
     y = b("Softmax", b("ReduceMean", y, axes=(1, 2), keep_dims=True), axis=3)
     graph.add_output(b("FullyConnected", y, ones(5, 4)))
-    kinds = [n.op_type for n in lower(graph).body.nodes]
+    kinds = [n.op_type for n in to_onnx(graph).body.nodes]
     assert kinds.count("Transpose") <= 2, kinds
 
 

@@ -15,7 +15,7 @@ import pytest
 import openqnn
 from openqnn import Graph
 from openqnn.errors import UnsupportedError, UsageError
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.ort_qnn import (
     CalibrationDataReader,
     QuantType,

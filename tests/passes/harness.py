@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openqnn.ir import Graph
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs
 from openqnn.passes import Explain

@@ -12,13 +12,13 @@ from openqnn.errors import BackendError
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.net import Array, Net, TensorKind
-from openqnn.qnn.tensor_structs import Draft
+from openqnn.qnn.tensor_structs import TensorStructs
 from tests.qnn.nets import ConvRelu, build, needs_cpu, needs_htp, node, u32, unary
 
 CASE = ConvRelu()
 
 
-def outputs(net: Net, image: Array, draft: Draft | None) -> Array:
+def outputs(net: Net, image: Array, draft: TensorStructs | None) -> Array:
     with Backend("htp") as htp, Context(htp) as context:
         graph = context.compose(net, draft=draft)
         graph.finalize()
@@ -32,7 +32,7 @@ def outputs(net: Net, image: Array, draft: Draft | None) -> Array:
     ids=["float", "quantized"],
 )
 def test_a_draft_makes_the_same_graph(net: Net, image: Array) -> None:
-    draft = Draft(net)
+    draft = TensorStructs(net)
     filling = threading.Thread(target=draft.fill)
     filling.start()
     made = outputs(net, image, draft)
@@ -49,7 +49,7 @@ def test_parameters_are_those_of_their_own_node() -> None:
     middle = replace(unary("Relu", (3, 4, 2)).tensors["x"], name="mid", kind=TensorKind.NATIVE)
     nodes = node("n", "Transpose", ("x",), "mid", (there,)), node("n", "Transpose", ("mid",), "y", (back,))
     net = build("g", [x, middle, y], nodes)
-    draft = Draft(net)
+    draft = TensorStructs(net)
     draft.fill()
     first, second = (draft.param(item, "perm", f"perm_{index}") for index, item in enumerate(net.nodes))
     assert [first.body.v1.name, second.body.v1.name] == [b"perm_0", b"perm_1"]
@@ -61,7 +61,7 @@ def test_an_error_reaches_whoever_takes_the_tensor() -> None:
     net = CASE.float_net()
     short = replace(net.tensors["w"], data=np.zeros(3, np.float32))
     net = replace(net, tensors={**net.tensors, "w": short})
-    draft = Draft(net)
+    draft = TensorStructs(net)
     draft.fill()
     with (
         Backend("cpu") as cpu,
@@ -75,7 +75,7 @@ def test_an_error_reaches_whoever_takes_the_tensor() -> None:
 def test_a_tensor_that_is_not_there_is_named() -> None:
     net = unary("Relu", (2, 3))
     net = replace(net, nodes=(replace(net.nodes[0], inputs=("nowhere",)),))
-    draft = Draft(net)
+    draft = TensorStructs(net)
     draft.fill()
     with (
         Backend("cpu") as cpu,

@@ -12,7 +12,7 @@ from openqnn.api.quantize import HTP, prepared_for, quantize, recipe_of
 from openqnn.ir import Array, DType, Encoding, Given, Graph
 from openqnn.ops import Builder
 from openqnn.quant.algorithms.channels import input_size, output_size
-from openqnn.quant.algorithms.cle import equalise_layers, pairs_of
+from openqnn.quant.algorithms.equalise_layers import equalise_layers, pairs_of
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 from tests.quant.test_rounding import noise

@@ -27,10 +27,10 @@ from openqnn.formats.encodings import (
 )
 from openqnn.formats.encodings import Blocks as FileBlocks
 from openqnn.ir import Blocks, DType, Encoding, Graph, Value
-from openqnn.ir.text import parse_graph, print_graph
+from openqnn.ir.graph_text import parse_graph, print_graph
 from openqnn.ops import Builder
 from openqnn.qnn.marshal import Arena
-from openqnn.qnn.unmarshal import read_tensor
+from openqnn.qnn.read_structs import read_tensor
 from openqnn.quant.overrides import Status, match
 from openqnn.quant.to_encodings_file import encodings_of
 from tests.cli import tool as command

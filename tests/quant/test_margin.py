@@ -8,7 +8,7 @@ from openqnn.api.quantize import quantize
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from openqnn.quant.encode import limits
-from openqnn.quant.margin import FEW, widened
+from openqnn.quant.widen_ranges import FEW, widened
 
 
 def test_few_numbers_say_nothing_of_an_end_near_zero() -> None:

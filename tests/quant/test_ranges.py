@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from openqnn.quant.encode import MIN_RANGE, encoding, limits
 from openqnn.quant.observe.observers import Observer, Statistics, Watch
-from openqnn.quant.ranges import AT_ONCE, choose, choose_all, choose_rows
+from openqnn.quant.ranges import AT_ONCE, choose_range, choose_ranges, choose_rows
 from openqnn.quant.recipe import Method
 
 SEARCHED = (Method.SQNR, Method.MSE, Method.ENTROPY)
@@ -47,7 +47,7 @@ def shapes(seed: int = 0):
 @given(numbers, st.sampled_from(list(Method)), st.sampled_from([4, 8, 16]), st.booleans())
 def test_every_range_covers_zero_and_stays_inside(values, method: Method, bits: int, symmetric: bool):
     seen = statistics(values)
-    low, high = choose(seen, method, bits, symmetric, 99.9)
+    low, high = choose_range(seen, method, bits, symmetric, 99.9)
     assert low <= 0 <= high and np.isfinite([low, high]).all()
     if symmetric:
         assert low == -high
@@ -60,7 +60,7 @@ def test_every_range_covers_zero_and_stays_inside(values, method: Method, bits: 
 
 @given(numbers, st.booleans())
 def test_min_max_is_the_extremes(values, symmetric: bool):
-    low, high = choose(statistics(values), Method.MIN_MAX, 8, symmetric)
+    low, high = choose_range(statistics(values), Method.MIN_MAX, 8, symmetric)
     array = np.float32(values)
     bound = float(np.abs(array).max())
     assert (low, high) == ((-bound, bound) if symmetric else (min(array.min(), 0), max(array.max(), 0)))
@@ -70,7 +70,7 @@ def test_min_max_is_the_extremes(values, symmetric: bool):
 def test_adjusted_loses_neither_end(values, bits: int):
     seen = statistics(values)
     assume(max(seen.high, 0) - min(seen.low, 0) > MIN_RANGE)
-    code = encoding(*choose(seen, Method.ADJUSTED, bits, False), bits)
+    code = encoding(*choose_range(seen, Method.ADJUSTED, bits, False), bits)
     low, high = limits(code)
     slack = 1e-6 * (high - low)
     assert low <= seen.low + slack and seen.high - slack <= high
@@ -82,8 +82,8 @@ def test_adjusted_loses_neither_end(values, bits: int):
 def test_mse_has_about_the_least_noise(name: str, bits: int, symmetric: bool):
     values = shapes()[name]
     seen = statistics(values)
-    found = noise(values, *choose(seen, Method.MSE, bits, symmetric), bits, symmetric)
-    low, high = choose(seen, Method.MIN_MAX, bits, symmetric)
+    found = noise(values, *choose_range(seen, Method.MSE, bits, symmetric), bits, symmetric)
+    low, high = choose_range(seen, Method.MIN_MAX, bits, symmetric)
     assert found <= 1.02 * noise(values, low, high, bits, symmetric)
     tried = [noise(values, low * s, high * s, bits, symmetric) for s in np.linspace(0.02, 1, 60)]
     assert found <= 1.1 * min(tried)
@@ -92,53 +92,55 @@ def test_mse_has_about_the_least_noise(name: str, bits: int, symmetric: bool):
 @pytest.mark.parametrize("name", list(shapes()))
 def test_sqnr_clips_less_than_mse(name: str):
     seen = statistics(shapes()[name])
-    careful, bold = (choose(seen, m, 4, False) for m in (Method.SQNR, Method.MSE))
+    careful, bold = (choose_range(seen, m, 4, False) for m in (Method.SQNR, Method.MSE))
     assert careful[0] <= bold[0] and bold[1] <= careful[1]
 
 
 def test_long_tails_are_cut():
     seen = statistics(shapes()["long tails"])
     for method in (*SEARCHED, Method.PERCENTILE):
-        low, high = choose(seen, method, 4, False, 99.0)
+        low, high = choose_range(seen, method, 4, False, 99.0)
         assert high - low < 0.7 * (seen.high - seen.low), method
 
 
 @pytest.mark.parametrize("method", SEARCHED)
 def test_sixteen_bits_are_not_clipped(method: Method):
     seen = statistics(shapes()["normal"])
-    assert choose(seen, method, 16, False) == (seen.low, seen.high)
+    assert choose_range(seen, method, 16, False) == (seen.low, seen.high)
 
 
 @pytest.mark.parametrize("percentile", [90.0, 99.0, 99.9])
 def test_percentile_leaves_out_as_much_on_either_side(percentile: float):
     values = shapes()["normal"]
-    low, high = choose(statistics(values), Method.PERCENTILE, 8, False, percentile)
+    low, high = choose_range(statistics(values), Method.PERCENTILE, 8, False, percentile)
     outside = 1 - percentile / 100
     assert np.mean(values > high) == pytest.approx(outside, abs=0.002)
     assert np.mean(values < low) == pytest.approx(outside, abs=0.002)
-    bound = choose(statistics(values), Method.PERCENTILE, 8, True, percentile)[1]
+    bound = choose_range(statistics(values), Method.PERCENTILE, 8, True, percentile)[1]
     assert np.mean(np.abs(values) > bound) == pytest.approx(outside, abs=0.002)
 
 
 def test_the_hundredth_percentile_is_everything():
     seen = statistics(shapes()["hard swish"])
-    assert choose(seen, Method.PERCENTILE, 8, False, 100.0) == (seen.low, seen.high)
+    assert choose_range(seen, Method.PERCENTILE, 8, False, 100.0) == (seen.low, seen.high)
 
 
 def test_entropy_ignores_a_spike_of_zeros():
     values = shapes()["relu"][:6000]
     spiked = statistics(np.concatenate([values, np.zeros(8000)]))
-    assert choose(spiked, Method.ENTROPY, 8, False) == choose(statistics(values), Method.ENTROPY, 8, False)
+    assert choose_range(spiked, Method.ENTROPY, 8, False) == choose_range(
+        statistics(values), Method.ENTROPY, 8, False
+    )
 
 
 @pytest.mark.parametrize("method", list(Method))
 def test_a_tensor_of_zeros_has_the_range_of_nothing(method: Method):
-    assert choose(statistics(np.zeros(10)), method, 8, False) == (0.0, 0.0)
+    assert choose_range(statistics(np.zeros(10)), method, 8, False) == (0.0, 0.0)
 
 
 def test_the_searches_need_a_histogram():
     with pytest.raises(ValueError, match="histogram"):
-        choose(Statistics(-1.0, 1.0, 10), Method.MSE, 8, False)
+        choose_range(Statistics(-1.0, 1.0, 10), Method.MSE, 8, False)
 
 
 # -- parameters
@@ -184,9 +186,9 @@ def test_tensors_together_have_the_ranges_that_they_have_alone(
     tensors = [values * 3.0**i for i in range(3) for values in shapes(i).values()]
     tensors += [np.zeros(5), -np.abs(tensors[0]), np.ones(3)] + [tensors[1][: 50 + i] for i in range(AT_ONCE)]
     seen = [statistics(values) for values in tensors]
-    together = choose_all(seen, method, bits, symmetric, 99.0)
-    assert together == [choose(s, method, bits, symmetric, 99.0) for s in seen]
-    assert choose_all([], method, bits, symmetric) == []
+    together = choose_ranges(seen, method, bits, symmetric, 99.0)
+    assert together == [choose_range(s, method, bits, symmetric, 99.0) for s in seen]
+    assert choose_ranges([], method, bits, symmetric) == []
 
 
 @pytest.mark.parametrize("bitwidth", [4, 8])

@@ -9,7 +9,7 @@ import openqnn
 from openqnn.api.quantize import HTP, prepared_for, quantize, recipe_of
 from openqnn.ir import Array, DType, Encoding, Given, Graph
 from openqnn.ops import Builder
-from openqnn.quant.algorithms.smoothquant import places_of, smooth_activations
+from openqnn.quant.algorithms.smooth_activations import places_of, smooth_activations
 from tests.models.fetch import model_path
 from tests.models.samples import sample_inputs
 from tests.models.sets import shapes_of

@@ -8,7 +8,7 @@ import pytest
 from openqnn import Session
 from openqnn.errors import UnsupportedError, UsageError
 from openqnn.ir import Graph
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.targets.registry import find_target, target_of_library
 from tests.libraries import need
 

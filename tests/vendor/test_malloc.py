@@ -9,7 +9,7 @@ from tests.cli.tool import environment
 
 FAULTS = """
 import ctypes, resource, sys
-from openqnn.vendor.malloc import keep_freed, reserve
+from openqnn.vendor.reserve_memory import keep_freed, reserve
 c = ctypes.CDLL(None)
 c.malloc.restype, c.malloc.argtypes, c.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
 if sys.argv[1] == "keep":

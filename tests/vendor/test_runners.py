@@ -14,7 +14,7 @@ from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.runtime.onnx_runner import OnnxRuntimeRunner
 from openqnn.runtime.runner import ALL, Runner
-from openqnn.vendor.runners import ContextExecutable, GraphExecutable
+from openqnn.vendor.executables import ContextExecutable, GraphExecutable
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.qnn.nets import needs_cpu, needs_htp

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from openqnn.analysis.shrink import Reduced
+from openqnn.analysis.reduce_net import Reduced
 from openqnn.emit.graph_from_net import graph_of
 from openqnn.errors import OpenQnnError, OutputError
 from openqnn.formats.atomic import replacing
@@ -23,7 +23,7 @@ class Bundle:
     missing: dict[str, str]
 
 
-def write_bundle(reduced: Reduced, folder: Path, about: dict[str, str]) -> Bundle:
+def write_bug_report(reduced: Reduced, folder: Path, about: dict[str, str]) -> Bundle:
     """Write everything that can be written; `about` says where it failed, for the report."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

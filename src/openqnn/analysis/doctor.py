@@ -106,7 +106,7 @@ def _built_in() -> Item:
 
 def _tiny_sum() -> float:
     from openqnn.api.session import Session
-    from openqnn.ir.text import parse_graph
+    from openqnn.ir.graph_text import parse_graph
 
     with Session(parse_graph(TINY)) as session:
         result = session.run({"a": np.ones((1, 4), np.float32), "b": np.full((1, 4), 2, np.float32)})

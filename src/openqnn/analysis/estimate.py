@@ -18,8 +18,8 @@ from openqnn.errors import BackendError, UnsupportedError
 from openqnn.ir import DType, Graph
 from openqnn.ops import schema_of
 from openqnn.qnn.net import Net, NetNode, TensorKind
+from openqnn.qnn.net_parts import part_of
 from openqnn.qnn.profile import ProfileEvent
-from openqnn.qnn.subnet import part_of
 from openqnn.vendor.library_worker import shared_worker
 from openqnn.vendor.source import net_of
 from openqnn.vendor.target_setup import Target, target_of

@@ -11,7 +11,7 @@ from openqnn.api.files import open_graph
 from openqnn.emit import lower
 from openqnn.emit.read_net_json import read_net_json
 from openqnn.errors import UsageError
-from openqnn.formats.oqnn import is_container
+from openqnn.formats.oqnn import is_oqnn
 from openqnn.qnn.net import Net
 from openqnn.vendor.remote import read_dlc, read_model_library
 from openqnn.vendor.saver_library import read_saver
@@ -32,7 +32,7 @@ def read_nets(path: str | os.PathLike[str], settings: Mapping[str, Any] | None =
     if reader is not None:
         check_trusted(path)
         return reader(path, timeout=_SECONDS)
-    return [lower(open_graph(path, **({} if is_container(path) else settings or {})), idle=True)]
+    return [lower(open_graph(path, **({} if is_oqnn(path) else settings or {})), idle=True)]
 
 
 def _read_net_json(path: Path) -> Net:

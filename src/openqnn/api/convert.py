@@ -58,9 +58,9 @@ def convert(
     damaged, and DynamicShapeError when a dimension is left open.
     """
     from openqnn.passes import run_passes
-    from openqnn.passes.boundary.edit import warn_of_idle_inputs
+    from openqnn.passes.boundary.given_encodings import settle_given, spread_given
     from openqnn.passes.boundary.layouts import arrange_borders, type_borders
-    from openqnn.passes.boundary.presets import settle_given, spread_given
+    from openqnn.passes.boundary.new_ends import warn_of_idle_inputs
     from openqnn.passes.set_float_width import set_float_width
 
     options = _with_example(source_options, example_inputs)

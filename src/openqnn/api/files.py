@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import ModelError, UsageError, VerifyError
-from openqnn.formats.oqnn import is_container
+from openqnn.formats.oqnn import is_oqnn
 from openqnn.ir import BUILTIN_PACKAGE, Graph
 from openqnn.ir.oqnn import load_graph
 
@@ -28,7 +28,7 @@ def load(path: str | os.PathLike[str], graph: str = "", *, trust: bool = False) 
     """
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
-    if Path(path).suffix == CONTEXT and not is_container(path):
+    if Path(path).suffix == CONTEXT and not is_oqnn(path):
         hint = "a Session runs it, and `openqnn inspect` tells what is in it"
         raise UsageError(f"{path}: no graph can be read from a context binary: it is compiled", hint=hint)
     if Path(path).suffix not in VENDOR_FILES:
@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str], graph: str = "", *, trust: bool = False) 
     found = graph_of(chosen)
     if Path(path).suffix == DLC:
         from openqnn.formats.dlc_metadata import read_record
-        from openqnn.ir.text import parse_known
+        from openqnn.ir.graph_text import parse_known
 
         found.given, found.provenance = parse_known(read_record(path, f"{chosen.name}{KNOWN}"))
     return found
@@ -107,7 +107,7 @@ def save_dlc(
     from openqnn.formats.atomic import replacing_path
     from openqnn.formats.dlc_metadata import add_metadata, add_record
     from openqnn.formats.op_package_xml import print_op_package
-    from openqnn.ir.text import print_known
+    from openqnn.ir.graph_text import print_known
     from openqnn.ops.custom import packages_of
     from openqnn.vendor.remote import write_dlc
 
@@ -126,7 +126,7 @@ def save_dlc(
 
 def holds_graph(path: str | os.PathLike[str]) -> bool:
     """Whether a file holds a graph of QNN operations, and no model of a framework."""
-    return is_container(path) or Path(path).suffix in VENDOR_FILES
+    return is_oqnn(path) or Path(path).suffix in VENDOR_FILES
 
 
 def open_graph(path: str | os.PathLike[str], **settings: Any) -> Graph:

@@ -16,7 +16,7 @@ from openqnn.quant.apply_recipe import Calibrated, apply_recipe
 from openqnn.quant.calibration import batches
 from openqnn.quant.held_out import MOST, HeldOut, TestSet, counted_words
 from openqnn.quant.recipe import Recipe
-from openqnn.quant.sample_reservoir import Kept
+from openqnn.quant.sample_reservoir import SampleReservoir
 from openqnn.quant.samples import is_whole, samples_of
 from openqnn.quant.verdict import GOOD, LEAST_GOOD, Remedy, Verdict, figures_of, judged
 from openqnn.runtime.compare import Outputs
@@ -25,7 +25,7 @@ MOST_TESTED = 64  # samples of test data
 
 
 def judge_set(
-    origin: Graph, test_data: Any, native: bool, held: HeldOut | None, kept: Kept | None
+    origin: Graph, test_data: Any, native: bool, held: HeldOut | None, kept: SampleReservoir | None
 ) -> TestSet | None:
     """What a graph is judged on: the user's test data, what was held back, or else what it was made with."""
     if test_data is not None:

@@ -39,7 +39,7 @@ from openqnn.quant.held_out import HeldOut, TestSet, holding_back
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.plan import is_weight, operands
 from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
-from openqnn.quant.sample_reservoir import Kept, keeping, peeked
+from openqnn.quant.sample_reservoir import SampleReservoir, keeping, peeked
 from openqnn.quant.samples import Samples, samples_of
 from openqnn.quant.verdict import Verdict
 from openqnn.runtime.compare import Outputs
@@ -262,7 +262,7 @@ def _changed(
     samples: Samples | HeldOut | None,
     given: Mapping[str, Given],
     threads: int,
-) -> tuple[Graph, list[str], Kept | None]:
+) -> tuple[Graph, list[str], SampleReservoir | None]:
     """What algorithms make of the graph in floating point, what they did, and the samples to come."""
     if samples is None:
         return *change_real(origin, names, None, given, threads), None
@@ -278,7 +278,7 @@ class _Job:
     calibrated: Calibrated
     origin: Graph
     given: Mapping[str, Given]
-    kept: Kept | None
+    kept: SampleReservoir | None
     algorithms: Sequence[str]
     backend: str
     soc: str | int | None

@@ -30,7 +30,7 @@ def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Gra
         return source
     if Path(source).suffix != CONTEXT:
         return open_graph(source)
-    from openqnn.vendor.runners import border_of
+    from openqnn.vendor.executables import border_of
 
     return border_of(source, soc)
 
@@ -169,7 +169,7 @@ class Session:
         if self.backend == AUTO:
             _check_none(self._packages)
             return self._divided()
-        from openqnn.vendor.runners import ContextExecutable, GraphExecutable
+        from openqnn.vendor.executables import ContextExecutable, GraphExecutable
 
         if self._binary:
             return ContextExecutable(self._binary, self.backend, self._soc, self._timeout, self._packages)

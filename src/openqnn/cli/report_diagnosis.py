@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openqnn.analysis.context_summary import ContextSummary
     from openqnn.analysis.doctor import Diagnosis
     from openqnn.analysis.half_precision import HalfProblem
-    from openqnn.analysis.shrink import Reduced
+    from openqnn.analysis.reduce_net import Reduced
     from openqnn.analysis.validation import Matrix, Validation
 
 MOST_HALVES = 10

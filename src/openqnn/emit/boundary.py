@@ -17,7 +17,7 @@ class Suited:
     remarks: tuple[str, ...] = ()
 
 
-def border_changes(net: Net, made: Net) -> Iterator[str]:
+def boundary_changes(net: Net, made: Net) -> Iterator[str]:
     """An application hands over what the compiled graph takes, which is not always what the file says."""
     for kind, names in (("input", net.inputs), ("output", net.outputs)):
         for name in names:

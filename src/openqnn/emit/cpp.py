@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from openqnn.emit import cpp_values as text
-from openqnn.emit.emission_order import Identifiers, WeightNames, input_names, steps, unique_params
+from openqnn.emit.emission_order import Identifiers, WeightNames, emission_steps, input_names, unique_params
 from openqnn.formats.atomic import replacing
 from openqnn.qnn.marshal import static_data
 from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_name
@@ -100,7 +100,7 @@ class _Graph:
         self.calls: list[str] = []
 
     def functions(self) -> Iterator[str]:
-        for step in steps(self.net):
+        for step in emission_steps(self.net):
             if isinstance(step, NetTensor):
                 name = f"addTensor_{self._functions[0].of(step.name)}"
                 body = self._tensor_body(step)

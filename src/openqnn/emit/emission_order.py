@@ -14,7 +14,7 @@ from openqnn.qnn import abi
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor, TensorKind, qnn_name
 
 
-def steps(net: Net) -> Iterator[NetTensor | NetNode]:
+def emission_steps(net: Net) -> Iterator[NetTensor | NetNode]:
     """Tensors that exist by themselves and nodes, in the order in which they are added to the graph."""
     added = set(net.inputs)
     yield from (net.tensors[name] for name in net.inputs)
@@ -40,7 +40,7 @@ def input_names(node: NetNode) -> list[str]:
 
 def statics(net: Net) -> Iterator[NetTensor]:
     """The weights, in emission order."""
-    return (s for s in steps(net) if isinstance(s, NetTensor) and s.kind is TensorKind.STATIC)
+    return (s for s in emission_steps(net) if isinstance(s, NetTensor) and s.kind is TensorKind.STATIC)
 
 
 def unique_params(net: Net) -> Net:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from openqnn.emit.emission_order import input_names, steps, unique_params
+from openqnn.emit.emission_order import emission_steps, input_names, unique_params
 from openqnn.formats.atomic import replacing
 from openqnn.ir import op_key
 from openqnn.ops.schema import OPS
@@ -98,7 +98,7 @@ class _Graph:
         self._formats = {**_axis_formats(net), **options.axis_formats}
 
     def tensors(self) -> Iterator[tuple[str, Json]]:
-        for step in steps(self._net):
+        for step in emission_steps(self._net):
             if isinstance(step, NetTensor):
                 yield step.name, self._tensor(step)
             else:
@@ -165,7 +165,7 @@ class _Graph:
 
 def _created(net: Net) -> Iterator[str]:
     """The names of all tensors in the order of creation: a node makes its parameters, then its results."""
-    for step in steps(net):
+    for step in emission_steps(net):
         if isinstance(step, NetTensor):
             yield step.name
         else:

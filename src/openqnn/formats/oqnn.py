@@ -51,7 +51,7 @@ def _stored(array: Array) -> tuple[Array, list[int]]:
     return np.ascontiguousarray(array), list(range(array.ndim))
 
 
-def write_container(
+def write_oqnn(
     path: str | os.PathLike[str],
     text: str,
     constants: Mapping[str, Array],
@@ -87,7 +87,7 @@ def _checksum(text: str, table: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps([text, table]).encode())
 
 
-def is_container(path: str | os.PathLike[str]) -> bool:
+def is_oqnn(path: str | os.PathLike[str]) -> bool:
     try:
         if not Path(path).is_file():
             return False
@@ -97,7 +97,7 @@ def is_container(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_container(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array], list[str]]:
+def read_oqnn(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array], list[str]]:
     """The text, the constants as views into the mapped file, and declarations of custom ops."""
     check_regular(path)
     try:

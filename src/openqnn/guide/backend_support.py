@@ -5,7 +5,7 @@ from __future__ import annotations
 from openqnn.analysis.doctor import TINY
 from openqnn.api.session import Session
 from openqnn.errors import OpenQnnError
-from openqnn.ir.text import parse_graph
+from openqnn.ir.graph_text import parse_graph
 from openqnn.runtime.boundary import random_inputs
 
 _BACKENDS = {"HTP": "htp", "GPU": "libQnnGpu.so", "CPU": "libQnnCpu.so"}

@@ -2,8 +2,8 @@
 
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Blocks, Encoding
+from openqnn.ir.given import MODEL, OVERRIDE, Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value, op_key
-from openqnn.ir.preset import MODEL, OVERRIDE, Given
 
 __all__ = [
     "BUILTIN_PACKAGE",

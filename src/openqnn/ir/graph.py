@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from openqnn.errors import VerifyError
 from openqnn.ir.dtype import DType
 from openqnn.ir.encoding import Encoding
-from openqnn.ir.preset import Given
+from openqnn.ir.given import Given
 
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
@@ -313,7 +313,7 @@ class Graph:
         save_graph(self, path)
 
     def __str__(self) -> str:
-        from openqnn.ir.text import (
+        from openqnn.ir.graph_text import (
             print_graph,  # the text form reads graphs; a graph only borrows it to be printed
         )
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import ModelError, UsageError
-from openqnn.formats.oqnn import read_container, write_container
+from openqnn.formats.oqnn import read_oqnn, write_oqnn
 from openqnn.ir.graph import BUILTIN_PACKAGE, Graph
-from openqnn.ir.text import INLINE_ELEMENTS, parse_graph, print_graph
+from openqnn.ir.graph_text import INLINE_ELEMENTS, parse_graph, print_graph
 
 # Writers of other files by suffix, as module and function, which are imported when asked for.
 WRITERS: Mapping[str, tuple[str, str]] = {
@@ -39,7 +39,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     large = {v.name: v.data for v in graph.constants() if v.data is not None and v.size > INLINE_ELEMENTS}
     has_custom = any(node.package != BUILTIN_PACKAGE for node in graph.nodes)
     packages: list[str] = _store().declaration_texts(graph) if has_custom else []
-    write_container(path, print_graph(graph), large, packages)
+    write_oqnn(path, print_graph(graph), large, packages)
 
 
 def _store() -> Any:
@@ -56,7 +56,7 @@ def check_name(path: str | os.PathLike[str]) -> None:
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
     """Reads it back; constants stay in the mapped file."""
-    text, constants, packages = read_container(path)
+    text, constants, packages = read_oqnn(path)
     try:
         if packages:
             _store().declare_texts(packages, str(path))

@@ -19,12 +19,13 @@ from openqnn.ops import (
     shape,
     space_depth,
 )
-from openqnn.ops.builder import Builder, complete, infer_outputs, plain, schema_of
-from openqnn.ops.schema import OPS, Moves, OpSchema, Role
+from openqnn.ops.builder import Builder, complete, infer_outputs, kind_of, plain, schema_of
+from openqnn.ops.schema import OPS, Kind, Moves, OpSchema, Role
 
 __all__ = [
     "OPS",
     "Builder",
+    "Kind",
     "Moves",
     "OpSchema",
     "Role",
@@ -36,6 +37,7 @@ __all__ = [
     "elementwise",
     "gather",
     "infer_outputs",
+    "kind_of",
     "matmul",
     "misc",
     "norm",

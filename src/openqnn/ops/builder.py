@@ -22,12 +22,16 @@ from openqnn.ir import (
     dtype_of,
     op_key,
 )
-from openqnn.ops.schema import ABSENT, FREE, INDICES, LAST, OPS, RANK, REQUIRED, Axis, OpSchema, Param
+from openqnn.ops.schema import ABSENT, FREE, INDICES, LAST, OPS, RANK, REQUIRED, Axis, Kind, OpSchema, Param
 from openqnn.ops.vocabulary import Vocabulary
 
 
 def schema_of(node: Node) -> OpSchema:
     return OPS[node.op]
+
+
+def kind_of(node: Node) -> Kind:
+    return OPS[node.op].kind
 
 
 def _known(op: str) -> OpSchema:

@@ -10,7 +10,7 @@ import numpy as np
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops.onnx_writer import Body
-from openqnn.ops.schema import BIAS, WEIGHT, flag, op, result, tensor, u32
+from openqnn.ops.schema import BIAS, WEIGHT, Kind, flag, op, result, tensor, u32
 from openqnn.ops.shape_rules import declared, positive, vector, window
 
 
@@ -120,6 +120,7 @@ class Conv1d:
     infer = conv_shape
     lower = conv_onnx
     macs = conv_macs
+    kind = Kind.CONVOLUTION
 
 
 @op
@@ -138,6 +139,7 @@ class Conv2d:
     infer = conv_shape
     lower = conv_onnx
     macs = conv_macs
+    kind = Kind.CONVOLUTION
 
 
 @op
@@ -156,6 +158,7 @@ class Conv3d:
     infer = conv_shape
     lower = conv_onnx
     macs = conv_macs
+    kind = Kind.CONVOLUTION
 
 
 @op
@@ -172,6 +175,7 @@ class DepthWiseConv1d:
     infer = depthwise_shape
     lower = conv_onnx
     macs = conv_macs
+    kind = Kind.CONVOLUTION
 
 
 @op
@@ -188,6 +192,7 @@ class DepthWiseConv2d:
     infer = depthwise_shape
     lower = conv_onnx
     macs = conv_macs
+    kind = Kind.CONVOLUTION
 
 
 @op

@@ -15,6 +15,7 @@ from openqnn.ops.schema import (
     ABSENT,
     FREE,
     INDEX,
+    Kind,
     Lower,
     Moves,
     Operand,
@@ -46,12 +47,13 @@ def unary(
     output_range: tuple[float, float] | None = None,
     clips: bool = False,
     same_as: SameAs | None = None,
+    kind: Kind = Kind.OTHER,
 ) -> OpSchema:
     """A row: one input, one output of the same shape and, unless said otherwise, type."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands, outs = (Operand(name="in0"),), (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), same, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as))
+    return register(replace(schema, output_range=output_range, clips=clips, same_as=same_as, kind=kind))
 
 
 def binary(
@@ -61,13 +63,14 @@ def binary(
     dtype: DType | int = 0,
     same_as: SameAs | None = None,
     commutes: bool = False,
+    kind: Kind = Kind.OTHER,
 ) -> OpSchema:
     """A row: two inputs that broadcast."""
     lower = as_onnx(how) if isinstance(how, str) else how
     operands = (Operand(name="in0"), Operand(name="in1"))
     outs = (Result(dtype, name="out0"),)
     schema = OpSchema(name, doc, operands, outs, (), broadcast, lower, moves=Moves.ELEMENTWISE)
-    return register(replace(schema, same_as=same_as, commutes=commutes))
+    return register(replace(schema, same_as=same_as, commutes=commutes, kind=kind))
 
 
 def scalar_like(n: Node, b: Body, value: float) -> str:
@@ -81,21 +84,22 @@ Abs = unary("ElementWiseAbs", "Abs", "Absolute value.", same_as=again)
 Asin = unary("ElementWiseAsin", "Asin", "Arc sine.")
 Atan = unary("ElementWiseAtan", "Atan", "Arc tangent.")
 Ceil = unary("ElementWiseCeil", "Ceil", "Smallest integer not below.", same_as=again)
-Cos = unary("ElementWiseCos", "Cos", "Cosine.")
+Cos = unary("ElementWiseCos", "Cos", "Cosine.", kind=Kind.WAVE)
 Exp = unary("ElementWiseExp", "Exp", "e to the power of x.")
 Floor = unary("ElementWiseFloor", "Floor", "Largest integer not above.", same_as=again)
-Log = unary("ElementWiseLog", "Log", "Natural logarithm.")
-Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice)
+Log = unary("ElementWiseLog", "Log", "Natural logarithm.", kind=Kind.LOGARITHM)
+Neg = unary("ElementWiseNeg", "Neg", "Negation.", same_as=twice, kind=Kind.NEGATION)
 Not = unary("ElementWiseNot", "Not", "Logical negation.", same_as=twice)
 Round = unary("ElementWiseRound", "Round", "Nearest integer, halves to even.", same_as=again)
 Rsqrt = unary(
     "ElementWiseRsqrt",
     lambda n, b, x: b.op("Reciprocal", b.op("Sqrt", x[0])),
     "Reciprocal of the square root.",
+    kind=Kind.ROOT,
 )
 Sign = unary("ElementWiseSign", "Sign", "-1, 0 or 1.")
-Sin = unary("ElementWiseSin", "Sin", "Sine.")
-SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.")
+Sin = unary("ElementWiseSin", "Sin", "Sine.", kind=Kind.WAVE)
+SquareRoot = unary("ElementWiseSquareRoot", "Sqrt", "Square root.", kind=Kind.ROOT)
 IsNan = unary("IsNan", "IsNaN", "True where x is not a number.", dtype=BOOL)
 Relu = unary("Relu", "Relu", "Zero where negative.", clips=True, same_as=again)
 Sigmoid = unary(
@@ -139,6 +143,7 @@ Add = binary(
     "Add",
     "a + b.",
     same_as=neutral(0, first_too=True),
+    kind=Kind.SUM,
 )
 And = binary("ElementWiseAnd", "And", "Logical and.", BOOL)
 Divide = binary(
@@ -146,6 +151,7 @@ Divide = binary(
     "Div",
     "a / b.",
     same_as=neutral(1),
+    kind=Kind.QUOTIENT,
 )
 Equal = binary("ElementWiseEqual", "Equal", "a == b.", BOOL)
 FloorDiv = binary(
@@ -160,8 +166,8 @@ Greater = binary("ElementWiseGreater", "Greater", "a > b.", BOOL)
 GreaterEqual = binary("ElementWiseGreaterEqual", "GreaterOrEqual", "a >= b.", BOOL)
 Less = binary("ElementWiseLess", "Less", "a < b.", BOOL)
 LessEqual = binary("ElementWiseLessEqual", "LessOrEqual", "a <= b.", BOOL)
-Maximum = binary("ElementWiseMaximum", "Max", "The larger of a and b.")
-Minimum = binary("ElementWiseMinimum", "Min", "The smaller of a and b.")
+Maximum = binary("ElementWiseMaximum", "Max", "The larger of a and b.", kind=Kind.EXTREME)
+Minimum = binary("ElementWiseMinimum", "Min", "The smaller of a and b.", kind=Kind.EXTREME)
 Mod = binary("ElementWiseMod", "Mod", "Integer remainder with the sign of b.")
 Multiply = binary(
     "ElementWiseMultiply",
@@ -169,10 +175,11 @@ Multiply = binary(
     "a * b.",
     same_as=neutral(1, first_too=True),
     commutes=True,
+    kind=Kind.PRODUCT,
 )
 NotEqual = binary("ElementWiseNotEqual", lambda n, b, x: b.op("Not", b.op("Equal", *x)), "a != b.", BOOL)
 Or = binary("ElementWiseOr", "Or", "Logical or.", BOOL)
-Power = binary("ElementWisePower", "Pow", "a to the power of b.", same_as=neutral(1))
+Power = binary("ElementWisePower", "Pow", "a to the power of b.", same_as=neutral(1), kind=Kind.POWER)
 SquaredDifference = binary(
     "ElementWiseSquaredDifference",
     lambda n, b, x: squared_difference(b, x),
@@ -183,6 +190,7 @@ Subtract = binary(
     "Sub",
     "a - b.",
     same_as=neutral(0),
+    kind=Kind.DIFFERENCE,
 )
 Xor = binary("ElementWiseXor", "Xor", "Logical exclusive or.", BOOL)
 
@@ -322,6 +330,7 @@ class ElementWiseSelect:
     infer = broadcast
     lower = as_onnx("Where")
     moves = Moves.ELEMENTWISE
+    kind = Kind.CHOICE
 
 
 @op

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from openqnn.errors import ShapeError
 from openqnn.ir import Node, Shape
 from openqnn.ops.onnx_writer import Body
-from openqnn.ops.schema import BIAS, WEIGHT, Macs, flag, op, result, tensor
+from openqnn.ops.schema import BIAS, WEIGHT, Kind, Macs, flag, op, result, tensor
 from openqnn.ops.shape_rules import broadcast_shapes, vector
 
 
@@ -54,6 +54,7 @@ class MatMul:
     infer = _matmul_shape
     lower = _matmul_onnx
     macs: Macs = lambda n: n.out.size * _matrix(n, 0)[2]
+    kind = Kind.MATRIX_PRODUCT
 
 
 def _fully_connected_shape(n: Node) -> list[Shape]:
@@ -85,3 +86,4 @@ class FullyConnected:
     infer = _fully_connected_shape
     lower = _fully_connected_onnx
     macs: Macs = lambda n: n.out.size * n.x(1).shape[1]
+    kind = Kind.DENSE

@@ -15,6 +15,7 @@ from openqnn.ops.schema import (
     BIAS,
     LAST,
     WEIGHT,
+    Kind,
     Moves,
     axes,
     axis,
@@ -303,6 +304,7 @@ class Softmax:
     beta = f32(default=1.0)
     infer = same
     lower = _softmax_onnx
+    kind = Kind.SOFTMAX
     moves = Moves.AXES
     output_range = (0.0, 1.0)
 

@@ -11,6 +11,7 @@ from openqnn.ops.onnx_writer import Body
 from openqnn.ops.schema import (
     INDICES,
     Infer,
+    Kind,
     Lower,
     Moves,
     Operand,
@@ -44,12 +45,13 @@ def reduce_onnx(n: Node, b: Body, kind: str, x: str, keep: bool) -> str:
     return folded if keep or len(n.ints("axes")) < n.x(0).rank else b.reshape(folded, (1,))
 
 
-def reduction(name: str, kind: str, doc: str) -> OpSchema:
+def reduction(name: str, onnx_name: str, doc: str, kind: Kind = Kind.OTHER) -> OpSchema:
     """A row: folds `axes` by an ONNX reduction."""
-    lower: Lower = lambda n, b, x: reduce_onnx(n, b, kind, x[0], n.flag("keep_dims"))
+    lower: Lower = lambda n, b, x: reduce_onnx(n, b, onnx_name, x[0], n.flag("keep_dims"))
     params = (_named(axes(), "axes"), _named(flag(False), "keep_dims"))
     inputs, outputs = (Operand(name="in0"),), (Result(name="out0"),)
-    return register(OpSchema(name, doc, inputs, outputs, params, _reduced_shape, lower, moves=Moves.AXES))
+    schema = OpSchema(name, doc, inputs, outputs, params, _reduced_shape, lower, moves=Moves.AXES, kind=kind)
+    return register(schema)
 
 
 def _named(param: Param, name: str) -> Param:
@@ -57,10 +59,10 @@ def _named(param: Param, name: str) -> Param:
 
 
 ReduceMax = reduction("ReduceMax", "ReduceMax", "Largest value over axes.")
-ReduceMean = reduction("ReduceMean", "ReduceMean", "Mean over axes.")
+ReduceMean = reduction("ReduceMean", "ReduceMean", "Mean over axes.", Kind.MEAN)
 ReduceMin = reduction("ReduceMin", "ReduceMin", "Smallest value over axes.")
 ReduceProd = reduction("ReduceProd", "ReduceProd", "Product over axes.")
-ReduceSum = reduction("ReduceSum", "ReduceSum", "Sum over axes.")
+ReduceSum = reduction("ReduceSum", "ReduceSum", "Sum over axes.", Kind.MEAN)
 ReduceSumSquare = reduction("ReduceSumSquare", "ReduceSumSquare", "Sum of squares over axes.")
 
 

@@ -60,6 +60,28 @@ class Axis(Enum):
     EACH = "each"  # one entry or row per axis
 
 
+class Kind(Enum):
+    """What an op computes, for those that ask for kinds of ops: the quantizer, for one."""
+
+    OTHER = "other"
+    SUM = "sum"
+    DIFFERENCE = "difference"
+    PRODUCT = "product"
+    QUOTIENT = "quotient"
+    POWER = "power"
+    ROOT = "root"
+    LOGARITHM = "logarithm"
+    NEGATION = "negation"
+    WAVE = "wave"  # sine and cosine
+    EXTREME = "extreme"  # the larger or the smaller of two
+    CHOICE = "choice"  # one input or the other
+    MEAN = "mean"  # means and sums over axes
+    SOFTMAX = "softmax"
+    CONVOLUTION = "convolution"
+    MATRIX_PRODUCT = "matrix product"
+    DENSE = "dense"  # a product with a matrix of weights, [outer, inner]
+
+
 class Default(Enum):
     """Defaults that are no value."""
 
@@ -171,6 +193,7 @@ class OpSchema:
     on_stored: bool = False  # works on stored integers: never wrapped in dequantize/quantize
     commutes: bool = False  # its two inputs may change places
     widths: frozenset[int] | None = None  # of fixed point that it takes, where not any
+    kind: Kind = Kind.OTHER
 
     def param(self, name: str) -> Param:
         found = next((p for p in self.params if p.name == name), None)

@@ -15,8 +15,8 @@ from openqnn.qnn.api import Api
 from openqnn.qnn.library import Library, load_library, unload_library
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.options import DeviceOptions
+from openqnn.qnn.read_structs import text
 from openqnn.qnn.soc import ARCHITECTURES, DEFAULT_SOC, Soc, find_soc, soc_of_arch
-from openqnn.qnn.unmarshal import text
 
 Progress = Callable[[str], None]
 

@@ -18,7 +18,7 @@ from openqnn.qnn.graph import Composer, Graph, graph_records
 from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, GraphOptions
-from openqnn.qnn.tensor_structs import Draft
+from openqnn.qnn.tensor_structs import TensorStructs
 
 
 class Context:
@@ -86,7 +86,7 @@ class Context:
         validate: bool = True,
         options: GraphOptions | None = None,
         extra: Sequence[Any] = (),
-        draft: Draft | None = None,
+        draft: TensorStructs | None = None,
     ) -> Graph:
         """Add a graph; `extra` are configuration structs for other backends than HTP.
 

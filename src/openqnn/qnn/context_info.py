@@ -16,8 +16,8 @@ from openqnn.errors import ModelError
 from openqnn.qnn import abi_system as sys_abi
 from openqnn.qnn.api import Table
 from openqnn.qnn.net import Array, NetTensor
+from openqnn.qnn.read_structs import read_tensor, text
 from openqnn.qnn.system_api import SystemApi
-from openqnn.qnn.unmarshal import read_tensor, text
 
 AGAIN = "check its size, copy it again or compile it again"
 """What to do about a binary that is damaged."""

@@ -27,9 +27,9 @@ from openqnn.qnn.context import Context
 from openqnn.qnn.dlc_merge import DlcFile, merge_dlcs
 from openqnn.qnn.dlc_renames import notes, restored, writable
 from openqnn.qnn.net import Net
+from openqnn.qnn.read_structs import text
 from openqnn.qnn.recorder import Recorder
 from openqnn.qnn.system_api import SystemApi
-from openqnn.qnn.unmarshal import text
 
 GRAPH_INFO_V1 = 1
 _DAMAGED = "the file may be damaged, or written by a newer QNN"

@@ -15,7 +15,7 @@ from openqnn.qnn.marshal import Arena, scalar
 from openqnn.qnn.net import Array, Net, NetNode, NetScalar, NetTensor
 from openqnn.qnn.options import GraphOptions
 from openqnn.qnn.soc import no_floats
-from openqnn.qnn.tensor_structs import Draft
+from openqnn.qnn.tensor_structs import TensorStructs
 
 _CURVES = frozenset({"ElementWiseNeuron", "Gelu", "Sigmoid", "Tanh"})
 
@@ -82,7 +82,7 @@ class Composer:
         net: Net,
         configs: Any,
         arena: Arena,
-        draft: Draft | None = None,
+        draft: TensorStructs | None = None,
     ) -> None:
         self._backend, self._api, self._net, self._arena = backend, backend.api, net, arena
         self._draft = arena.keep(draft)

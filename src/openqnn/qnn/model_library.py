@@ -15,8 +15,8 @@ from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.library import Library, load_library
 from openqnn.qnn.net import Net
+from openqnn.qnn.read_structs import text
 from openqnn.qnn.recorder import Recorder
-from openqnn.qnn.unmarshal import text
 
 PREFIX = "QnnModel"
 """What the functions of a model library start with, unless it was built otherwise (and then it is found)."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 from openqnn.errors import BackendError
 from openqnn.qnn import abi
 from openqnn.qnn.backend import Backend
-from openqnn.qnn.unmarshal import read_scalar, text
+from openqnn.qnn.read_structs import read_scalar, text
 
 
 class Level(IntEnum):

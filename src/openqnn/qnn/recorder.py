@@ -15,7 +15,7 @@ from openqnn.errors import ModelError, OpenQnnError
 from openqnn.qnn import abi
 from openqnn.qnn.api import Api
 from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor, TensorKind
-from openqnn.qnn.unmarshal import read_scalar, read_tensor, text
+from openqnn.qnn.read_structs import read_scalar, read_tensor, text
 
 _P = c.c_void_p
 _GRAPH_CREATE = c.CFUNCTYPE(c.c_uint64, _P, c.c_char_p, _P, c.POINTER(_P))

@@ -13,7 +13,7 @@ _Key: TypeAlias = str | tuple[int, str]
 """A tensor's name, or which node and the name of its parameter."""
 
 
-class Draft:
+class TensorStructs:
     """The structs of all tensors of a net, weights and parameters among them.
 
     They are made in the order in which a composer takes them.

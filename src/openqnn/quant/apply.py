@@ -14,11 +14,10 @@ from openqnn.ir import MODEL, Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.auto_widths import least_span
+from openqnn.quant.block_encoding import block_encoding, why_no_blocks
 from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
-from openqnn.quant.fused import least_top
 from openqnn.quant.join_integer_io import join_stored
-from openqnn.quant.lpbq import block_encoding, why_no_blocks
-from openqnn.quant.margin import widened
+from openqnn.quant.least_top import least_top
 from openqnn.quant.observe.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
@@ -37,9 +36,10 @@ from openqnn.quant.plan import (
     operands,
 )  # fmt: skip
 from openqnn.quant.range_analysis import EVERYTHING, Bounds, Range, clip_limits
-from openqnn.quant.ranges import choose, choose_all, choose_rows
+from openqnn.quant.ranges import choose_range, choose_ranges, choose_rows
 from openqnn.quant.recipe import BLOCK_WIDTH, FLOAT, Method
 from openqnn.quant.softmax_masks import cut_constants, is_masked, told_apart
+from openqnn.quant.widen_ranges import widened
 from openqnn.targets.htp.kernels.bytes.requantize import is_copied
 from openqnn.targets.htp.kernels.layers import near_scales
 from openqnn.targets.htp.kernels.words.curves import HIGHEST
@@ -147,7 +147,7 @@ class Apply:
         scheme = self.recipe.act
         for (width, symmetric), values in kinds.items():
             seen = [self._seen(v) for v in values]
-            found = choose_all(seen, scheme.method, width, symmetric, scheme.percentile)
+            found = choose_ranges(seen, scheme.method, width, symmetric, scheme.percentile)
             self.ranges |= zip(values, found, strict=True)
 
     def _group(self, group: Group) -> None:
@@ -264,7 +264,7 @@ class Apply:
         scheme = self.recipe.act
         seen = self._seen(value)
         method = scheme.method if seen.histogram is not None else Method.MIN_MAX
-        low, high = choose(seen, method, width, scheme.symmetric, scheme.percentile)
+        low, high = choose_range(seen, method, width, scheme.symmetric, scheme.percentile)
         if self.recipe.headroom and width == 16:
             low, high = widened(low, high, width, seen.count)
         if is_masked(seen.lowest) and seen.lowest < self.bounds.useful(value)[0]:

@@ -16,21 +16,17 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from openqnn.ir import Given, Graph, Node, Value
-from openqnn.ops import schema_of
+from openqnn.ops import Kind, kind_of, schema_of
 from openqnn.quant.plan import carries, is_real, is_weight, operands
-from openqnn.quant.range_analysis import ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT
 from openqnn.quant.recipe import FLOAT, Recipe
 from openqnn.targets.htp.kernels.words.products import goes_astray
 
 WIDTH = 16
 SMALL = 256  # times as large as what a small node makes is the largest tensor
 READ = 16  # the same for what it reads, which may have to be converted
-ROOTS = ("ElementWiseSquareRoot", "ElementWiseRsqrt")
-LOGARITHM, POWER = "ElementWiseLog", "ElementWisePower"
 LOG_SPAN = 4.05  # 65535 steps of 2^-14, and a little more
-WAVES = ("ElementWiseSin", "ElementWiseCos")
 LINEAR = (
-    ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, "ElementWiseNeg", "ReduceMean", "ReduceSum",
+    Kind.SUM, Kind.DIFFERENCE, Kind.PRODUCT, Kind.QUOTIENT, Kind.EXTREME, Kind.NEGATION, Kind.MEAN,
 )  # fmt: skip
 
 Test: TypeAlias = Callable[[Node], bool]
@@ -61,7 +57,8 @@ FILTER = Wide(WIDTH, "16 bits: filters of a spectrum", weights=WIDTH)
 def least_span(value: Value) -> float:
     """What a range of 16 bits spans at least: HTP's logarithm is one number for all data where its steps are
     finer than 2^-14."""
-    return LOG_SPAN if value.producer is not None and value.producer.op == LOGARITHM else 0.0
+    maker = value.producer
+    return LOG_SPAN if maker is not None and kind_of(maker) is Kind.LOGARITHM else 0.0
 
 
 def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Wide]:
@@ -136,16 +133,16 @@ def _squares(graph: Graph) -> Iterable[Node]:
     """Roots of squares and logarithms, with all that is between: sums, means and constant factors."""
     found: dict[Node, None] = {}
     for node in graph.nodes:
-        if node.op in ROOTS or node.op == LOGARITHM:
+        if kind_of(node) in (Kind.ROOT, Kind.LOGARITHM):
             before = _before([node], _is_between, _is_square)
-            if node.op == LOGARITHM or any(_is_square(n) for n in before):
+            if kind_of(node) is Kind.LOGARITHM or any(_is_square(n) for n in before):
                 found |= dict.fromkeys(n for n in (node, *before) if _computes(n))
     return found
 
 
 def _angles(graph: Graph) -> Iterable[Node]:
     """Sines and cosines, with the sums and products with constants that their angles are."""
-    waves = [n for n in graph.nodes if n.op in WAVES]
+    waves = [n for n in graph.nodes if kind_of(n) is Kind.WAVE]
     return [n for n in (*waves, *_before(waves, _is_between, _is_square)) if _computes(n)]
 
 
@@ -154,7 +151,7 @@ def _spectra(graph: Graph, wide_weights: bool) -> dict[Node, Wide]:
 
     Filters that need weights of 16 bits and cannot have them stay in floating point, too.
     """
-    logs = [n for n in graph.nodes if n.op == LOGARITHM]
+    logs = [n for n in graph.nodes if kind_of(n) is Kind.LOGARITHM]
     power = [n for n in logs if any(map(_is_square, _before([n], _is_linear, _is_square)))]
     below = _before(power, _is_linear, _is_square)
     squares = [n for n in below if _is_square(n)]
@@ -189,15 +186,15 @@ def _is_linear(node: Node) -> bool:
 
 
 def _is_between(node: Node) -> bool:
-    if _is_square(node) or carries(node) or schema_of(node).clips or node.op in ROOTS:
+    if _is_square(node) or carries(node) or schema_of(node).clips or kind_of(node) is Kind.ROOT:
         return True
-    if node.op not in LINEAR:
+    if kind_of(node) not in LINEAR:
         return False
-    return node.op != MULTIPLY or any(v.is_constant for _, v, _ in operands(node))
+    return kind_of(node) is not Kind.PRODUCT or any(v.is_constant for _, v, _ in operands(node))
 
 
 def _is_square(node: Node) -> bool:
-    if node.op == MULTIPLY:
+    if kind_of(node) is Kind.PRODUCT:
         return node.x(0) is node.x(1)
-    data = node.x(1).data if node.op == POWER else None
+    data = node.x(1).data if kind_of(node) is Kind.POWER else None
     return data is not None and data.size == 1 and float(data.reshape(-1)[0]) == 2.0

@@ -21,8 +21,8 @@ import numpy as np
 
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
-from openqnn.quant.observe.histograms import Tallies, bins_room
 from openqnn.quant.observe.observers import Observer, Seen, Statistics, Watch
+from openqnn.quant.observe.tallies import Tallies, bins_room
 from openqnn.quant.observe.together import Panel
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.taps import Runner, TappedGraph

@@ -23,8 +23,8 @@ from openqnn.ir import MODEL, OVERRIDE, Encoding, Given, Graph, Node, Value
 from openqnn.ops.schema import Operand, Role
 from openqnn.qnn.net import block_axis, qnn_name
 from openqnn.quant.apply import channel_axis as weight_axis
+from openqnn.quant.block_encoding import BITS, EXPANDED, why_no_blocks
 from openqnn.quant.encode import encoding
-from openqnn.quant.lpbq import BITS, EXPANDED, why_no_blocks
 from openqnn.quant.plan import Group, Plan, is_real, is_weight, operands
 from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
 

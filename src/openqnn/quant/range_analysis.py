@@ -11,14 +11,12 @@ from collections.abc import Callable, Sequence
 from math import inf, log
 
 from openqnn.ir import Graph, Node, Value
-from openqnn.ops import schema_of
+from openqnn.ops import Kind, kind_of, schema_of
 
 Range = tuple[float, float]
 EVERYTHING: Range = (-inf, inf)
-ADD, SUBTRACT, MULTIPLY = "ElementWiseAdd", "ElementWiseSubtract", "ElementWiseMultiply"
-DIVIDE, MAXIMUM, MINIMUM = "ElementWiseDivide", "ElementWiseMaximum", "ElementWiseMinimum"
 MODERATE = 1e3  # a factor up to that scales
-CHOICES = (MAXIMUM, MINIMUM, "ElementWiseSelect")  # results are values of one or the other input
+CHOICES = (Kind.EXTREME, Kind.CHOICE)  # results are values of one or the other input
 
 
 class Bounds:
@@ -65,9 +63,9 @@ class Bounds:
         data = [v for v in node.inputs if v is not None]
         if schema.hands_on(node) and data:
             return _union([self.reach(v) for v in data if v.dtype.is_float] or [EVERYTHING])
-        if node.op not in (ADD, SUBTRACT, MULTIPLY):
+        if schema.kind not in (Kind.SUM, Kind.DIFFERENCE, Kind.PRODUCT):
             return EVERYTHING
-        return _combined(node.op, self.reach(data[0]), self.reach(data[1]))
+        return _combined(schema.kind, self.reach(data[0]), self.reach(data[1]))
 
     # -- backwards -------------------------------------------------------------------------------------------
 
@@ -84,16 +82,17 @@ class Bounds:
         limits = saturation(node, self._width) or self._told(node)
         if limits is not None:
             return limits
-        if schema_of(node).hands_on(node) or node.op in CHOICES:
+        kind = kind_of(node)
+        if schema_of(node).hands_on(node) or kind in CHOICES:
             return _union([self.useful(v) for v in node.outputs])
-        if node.op in (MULTIPLY, DIVIDE):
+        if kind in (Kind.PRODUCT, Kind.QUOTIENT):
             return self._before_scaling(node, value)
-        if node.op not in (ADD, SUBTRACT) or node.x(0) is node.x(1):
+        if kind not in (Kind.SUM, Kind.DIFFERENCE) or node.x(0) is node.x(1):
             return EVERYTHING
         low, high = self.useful(node.out)
         other = node.x(1) if node.x(0) is value else node.x(0)
         least, most = self._seen(other) if other.data is None else self.reach(other)
-        if node.op == ADD:
+        if kind is Kind.SUM:
             return low - most, high - least
         if value is node.x(0):
             return low + least, high + most
@@ -101,10 +100,11 @@ class Bounds:
 
     def _before_scaling(self, node: Node, value: Value) -> Range:
         by = node.x(1) if value is node.x(0) else node.x(0)
-        if by.data is None or by.size != 1 or (node.op == DIVIDE and by is node.x(0)):
+        divides = kind_of(node) is Kind.QUOTIENT
+        if by.data is None or by.size != 1 or (divides and by is node.x(0)):
             return EVERYTHING
         factor = float(by.data.reshape(-1)[0])
-        factor = 1 / factor if node.op == DIVIDE and factor else factor
+        factor = 1 / factor if divides and factor else factor
         if not 1 / MODERATE <= abs(factor) <= MODERATE:  # what makes a mask of zeros and ones is no scale
             return EVERYTHING
         ends = [end / factor for end in self.useful(node.out)]
@@ -143,14 +143,14 @@ def _union(ranges: Sequence[Range]) -> Range:
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
-def _combined(op: str, first: Range, second: Range) -> Range:
+def _combined(kind: Kind, first: Range, second: Range) -> Range:
     """The range of a sum, a difference or a product by those of its operands (interval arithmetic)."""
     (a, b), (c, d) = first, second
     if inf in (abs(a), abs(b), abs(c), abs(d)):
         return EVERYTHING
-    if op == ADD:
+    if kind is Kind.SUM:
         return a + c, b + d
-    if op == SUBTRACT:
+    if kind is Kind.DIFFERENCE:
         return a - d, b - c
     products = (a * c, a * d, b * c, b * d)
     return min(products), max(products)

@@ -34,14 +34,14 @@ LEAST_ROW = 0.25  # of the extremes: fewer ends than for activations, each of wh
 CHUNK = 1 << 20  # numbers of a weight that are rounded at a time
 
 
-def choose(
+def choose_range(
     seen: Statistics, method: Method, bitwidth: int, symmetric: bool, percentile: float = 99.99
 ) -> tuple[float, float]:
     """The range for a tensor of activations."""
-    return choose_all([seen], method, bitwidth, symmetric, percentile)[0]
+    return choose_ranges([seen], method, bitwidth, symmetric, percentile)[0]
 
 
-def choose_all(
+def choose_ranges(
     seen: Sequence[Statistics], method: Method, bitwidth: int, symmetric: bool, percentile: float = 99.99
 ) -> list[tuple[float, float]]:
     """The ranges for many tensors of activations, which is sooner done together."""
@@ -344,7 +344,9 @@ def choose_rows(
     if method in (Method.MSE, Method.SQNR):
         weight = CLIPPING if method is Method.SQNR else 1.0
         return _least_noise_rows(rows, lows, highs, bitwidth, symmetric, weight)
-    found = [choose(_statistics(row), method, bitwidth, symmetric, percentile) for row in np.asarray(rows)]
+    found = [
+        choose_range(_statistics(row), method, bitwidth, symmetric, percentile) for row in np.asarray(rows)
+    ]
     return np.array([f[0] for f in found]), np.array([f[1] for f in found])
 
 

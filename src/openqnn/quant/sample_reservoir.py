@@ -12,7 +12,7 @@ from openqnn.quant.calibration import batches
 from openqnn.quant.samples import is_whole
 
 
-class Kept:
+class SampleReservoir:
     """Hands samples on. `samples` are those that it kept: each had the same chance, however many came.
 
     It keeps none with NaN in it.
@@ -40,7 +40,7 @@ class Kept:
         return [sample for _, sample in sorted(self._places, key=lambda p: p[0])]
 
 
-class CountedKept(Kept):
+class CountedReservoir(SampleReservoir):
     """A reservoir over a source that knows its length."""
 
     def __init__(self, graph: Graph, source: Iterable[Mapping[str, Any]], most: int, count: int) -> None:
@@ -51,11 +51,11 @@ class CountedKept(Kept):
         return self._count
 
 
-def keeping(graph: Graph, source: Iterable[Mapping[str, Any]], most: int) -> Kept:
+def keeping(graph: Graph, source: Iterable[Mapping[str, Any]], most: int) -> SampleReservoir:
     """What hands on the samples of a source and keeps at most so many."""
     if isinstance(source, Sized):
-        return CountedKept(graph, source, most, len(source))
-    return Kept(graph, source, most)
+        return CountedReservoir(graph, source, most, len(source))
+    return SampleReservoir(graph, source, most)
 
 
 def peeked(

@@ -13,12 +13,11 @@ import numpy as np
 
 from openqnn.ir import Graph, Node
 from openqnn.ir.clone import clone_graph
-from openqnn.ops import Builder
-from openqnn.quant.margin import widening
+from openqnn.ops import Builder, Kind, kind_of
 from openqnn.quant.observe.observers import Statistics
-from openqnn.quant.range_analysis import MULTIPLY, Bounds, Range
+from openqnn.quant.range_analysis import Bounds, Range
+from openqnn.quant.widen_ranges import widening
 
-SOFTMAX = "Softmax"
 MASKED = -1e3  # what is below is no score
 PADDING = -1e8  # what is below in all of a row is none of any network's: sums of squares may reach -1e3
 LEAST_FACTOR = -65504.0  # that zeros and ones are multiplied by; half precision has no lower one
@@ -31,7 +30,7 @@ def with_tops(graph: Graph) -> tuple[Graph, list[str]]:
     """
     made = clone_graph(graph)
     names: list[str] = []
-    for node in [n for n in made.nodes if n.op == SOFTMAX]:
+    for node in [n for n in made.nodes if kind_of(n) is Kind.SOFTMAX]:
         b = Builder(made, node.source, before=node)
         most = b.reduce_max(node.x(0), (node.int("axis"),), keep_dims=False)
         tops = b.select(b.less(most, PADDING), b.scalar(0.0, like=most), most)
@@ -42,7 +41,7 @@ def with_tops(graph: Graph) -> tuple[Graph, list[str]]:
 
 def told_apart(node: Node, width: int, statistics: Mapping[str, Statistics]) -> Range | None:
     """The inputs of a Softmax of that width that are not all zero to it, even many of them together."""
-    seen = statistics.get(_name(node)) if node.op == SOFTMAX else None
+    seen = statistics.get(_name(node)) if kind_of(node) is Kind.SOFTMAX else None
     if seen is None or not seen.count:
         return None
     margin = (widening(width, seen.count) - 1) * (seen.high - seen.low)
@@ -62,8 +61,8 @@ def cut_constants(node: Node, bounds: Bounds) -> None:
     for value in node.inputs:
         if value is None or value.data is None or not value.dtype.is_float or not value.size:
             continue
-        first = bounds.useful(node.out if node.op == MULTIPLY else value)[0]
-        if node.op == MULTIPLY:
+        first = bounds.useful(node.out if kind_of(node) is Kind.PRODUCT else value)[0]
+        if kind_of(node) is Kind.PRODUCT:
             first = min(first, LEAST_FACTOR)
         if is_masked(float(value.data.min())):
             value.data = np.maximum(value.data, first).astype(value.data.dtype)

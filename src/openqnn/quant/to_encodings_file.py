@@ -10,7 +10,7 @@ import numpy as np
 from openqnn.formats.encodings import OUTPUT_CHANNEL, Blocks, Kind, TensorEncoding
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import schema_of
-from openqnn.quant.lpbq import EXPANDED
+from openqnn.quant.block_encoding import EXPANDED
 from openqnn.quant.overrides import source_axis, source_layout
 from openqnn.quant.plan import SHARED
 

@@ -25,11 +25,11 @@ from openqnn.qnn.net import Array, Net
 from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent
-from openqnn.qnn.tensor_structs import Draft
+from openqnn.qnn.tensor_structs import TensorStructs
 from openqnn.vendor.extra_outputs import Wanted, tell_compiled_in, with_wanted
-from openqnn.vendor.malloc import keep_freed
 from openqnn.vendor.model import Meter, VendorModel, open_backend, open_system, read_binary, system_beside
-from openqnn.vendor.net_run.loop import GraphRun, RunSettings, run_graphs, write_profile
+from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings, run_graphs, write_profile
+from openqnn.vendor.reserve_memory import keep_freed
 from openqnn.vendor.source import Source, nets_of
 from openqnn.vendor.standby import is_warm
 from openqnn.vendor.target_setup import Profiling, Target
@@ -239,11 +239,13 @@ def compile_file(
     return Compiled(tuple(model.graphs), size, dict(backend.api.seconds), info)
 
 
-def _drafts(source: Source, target: Target, wanted: Wanted, reporter: Reporter) -> list[Draft]:
-    return [Draft(net) for net in with_wanted(nets_of(source, target.library, reporter), wanted, reporter)]
+def _drafts(source: Source, target: Target, wanted: Wanted, reporter: Reporter) -> list[TensorStructs]:
+    return [
+        TensorStructs(net) for net in with_wanted(nets_of(source, target.library, reporter), wanted, reporter)
+    ]
 
 
-def _fill(drafting: Future[list[Draft]]) -> None:
+def _fill(drafting: Future[list[TensorStructs]]) -> None:
     for draft in drafting.result():
         draft.fill()
 

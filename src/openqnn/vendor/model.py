@@ -31,7 +31,7 @@ from openqnn.qnn.profile import Profile
 from openqnn.qnn.profile_log import Measured, Method
 from openqnn.qnn.soc import find_soc
 from openqnn.qnn.system_api import SystemApi
-from openqnn.qnn.tensor_structs import Draft
+from openqnn.qnn.tensor_structs import TensorStructs
 from openqnn.vendor.target_setup import Profiling, Target
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class VendorModel:
     def __init__(
         self,
         target: Target,
-        nets: Sequence[Net | Draft] = (),
+        nets: Sequence[Net | TensorStructs] = (),
         binary: str | PathLike[str] = "",
         *,
         meter: Meter | None = None,
@@ -123,10 +123,10 @@ class VendorModel:
             file.truncate(blob.nbytes)
             return blob
 
-    def _compose(self, target: Target, given: Sequence[Net | Draft]) -> Context:
+    def _compose(self, target: Target, given: Sequence[Net | TensorStructs]) -> Context:
         context = self._handles.enter_context(Context(self.backend, target.context))
-        drafts = {item.net.name: item for item in given if isinstance(item, Draft)}
-        nets = [item.net if isinstance(item, Draft) else item for item in given]
+        drafts = {item.net.name: item for item in given if isinstance(item, TensorStructs)}
+        nets = [item.net if isinstance(item, TensorStructs) else item for item in given]
         _check_named((*target.graphs, *target.named), [net.name for net in nets])
         for net in nets:
             try:

@@ -21,7 +21,7 @@ from openqnn.vendor import jobs
 from openqnn.vendor.extra_outputs import Wanted
 from openqnn.vendor.library_worker import DEFAULT_TIMEOUT, LibraryWorker, Name, shared_worker
 from openqnn.vendor.model import of_file
-from openqnn.vendor.net_run.loop import GraphRun, RunSettings
+from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings
 from openqnn.vendor.source import Source, for_child
 from openqnn.vendor.standby import taken_standby
 from openqnn.vendor.target_setup import Profiling, Target, check_compiles

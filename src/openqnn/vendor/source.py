@@ -106,14 +106,14 @@ def _stamp(path: str) -> tuple[object, ...]:
 def _suited(net: Net, library: str) -> Suited:
     """Applications go by the types of inputs and outputs that a file has, so these stay where they can."""
     from openqnn.emit import lower
-    from openqnn.emit.boundary import Suited, border_changes
+    from openqnn.emit.boundary import Suited, boundary_changes
 
     made = without_idle(net)
     known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
     graph = _graph_of(net) if known else None
     if graph is not None and (better := suited(graph, library, of_file=True)) is not graph:
         made = lower(better)
-    return Suited(made, tuple(border_changes(net, made)))
+    return Suited(made, tuple(boundary_changes(net, made)))
 
 
 def _graph_of(net: Net) -> Graph | None:

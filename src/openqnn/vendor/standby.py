@@ -19,8 +19,8 @@ from openqnn.qnn.backend import Backend
 from openqnn.qnn.library import can_fork
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import DEFAULT_SOC
-from openqnn.vendor.malloc import keep_freed, reserve
 from openqnn.vendor.model import open_backend
+from openqnn.vendor.reserve_memory import keep_freed, reserve
 from openqnn.vendor.target_setup import Target
 from openqnn.worker.child import Child
 from openqnn.worker.serve import Reporter

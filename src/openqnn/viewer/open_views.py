@@ -13,7 +13,7 @@ from openqnn.analysis.sources import HOLDS_SEVERAL, read_nets
 from openqnn.api.files import CONTEXT, open_graph
 from openqnn.emit.graph_from_net import graph_of
 from openqnn.errors import InputError, ModelError
-from openqnn.formats.oqnn import is_container
+from openqnn.formats.oqnn import is_oqnn
 from openqnn.viewer.from_graph import INPUT, OUTPUT, view_from_graph
 from openqnn.viewer.from_onnx import view_from_onnx
 from openqnn.viewer.view import Overlay, View, ViewNode, ViewTensor
@@ -26,7 +26,7 @@ def open_views(path: str | os.PathLike[str], settings: Mapping[str, Any] | None 
     place = Path(path)
     if not place.exists():
         raise ModelError(f"{place}: no such file")
-    if is_container(place):
+    if is_oqnn(place):
         return [view_from_graph(open_graph(place), place.name, "OpenQNN graph")]
     if place.suffix in HOLDS_SEVERAL:
         nets = read_nets(place)

@@ -8,7 +8,7 @@ import pytest
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Encoding, Given, Graph
 from openqnn.passes import Explain, run_passes
-from openqnn.passes.boundary.presets import settle_given, spread_given
+from openqnn.passes.boundary.given_encodings import settle_given, spread_given
 from tests.passes.harness import graph_of, ops, reasons
 
 SAID = Given("model", 8, encoding=Encoding.per_tensor(0.1, -3))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from openqnn.ir import Array
-from openqnn.quant.observe import histograms as tally
+from openqnn.quant.observe import tallies as tally
 from openqnn.quant.observe import together as panel_module
-from openqnn.quant.observe.histograms import Tallies, bins_room
 from openqnn.quant.observe.observers import BINS, PLACES, SAMPLE, Bins, Observer, Statistics, Watch
+from openqnn.quant.observe.tallies import Tallies, bins_room
 from openqnn.quant.observe.together import GAP, Panel
 
 PLAIN = Watch.EXTREMES | Watch.HISTOGRAM

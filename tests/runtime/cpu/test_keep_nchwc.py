@@ -12,7 +12,7 @@ from openqnn.ir import Graph
 from openqnn.runtime.boundary import inward
 from openqnn.runtime.cpu import executable
 from openqnn.runtime.cpu.executable import CpuExecutable, OnnxStep, compile_steps
-from openqnn.runtime.cpu.to_onnx import lower
+from openqnn.runtime.cpu.to_onnx import to_onnx
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 
@@ -30,7 +30,7 @@ def quantized(model: str) -> Graph:
 @pytest.mark.parametrize("model", MODELS)
 def test_real_models_give_the_same_integers(model: str) -> None:
     fixed = quantized(model)
-    lowered = lower(fixed)
+    lowered = to_onnx(fixed)
     (plain,) = compile_steps(lowered, threads=1)
     assert isinstance(plain, OnnxStep)
     blocked = CpuExecutable(fixed, threads=1)
@@ -45,7 +45,7 @@ def test_real_models_give_the_same_integers(model: str) -> None:
 
 @pytest.mark.parametrize(("model", "most"), MODELS.items())
 def test_nothing_is_put_in_order_between_convolutions(model: str, most: int) -> None:
-    lowered = lower(quantized(model))
+    lowered = to_onnx(quantized(model))
     before = Counter(n.op_type for n in executable.optimized(lowered).graph.node)
     after = Counter(n.op_type for n in executable.Blocks(lowered).body(in_parts=False).body.nodes)
     orders = ("ReorderInput", "ReorderOutput")
@@ -57,5 +57,5 @@ def test_nothing_is_put_in_order_between_convolutions(model: str, most: int) -> 
 @pytest.mark.parametrize(("model", "share"), {"mtcnn_onet": True, "ppocr_cls": False}.items())
 def test_threads_share_what_is_worth_it(model: str, share: bool) -> None:
     fixed = quantized(model)
-    nodes = executable.Blocks(lower(fixed)).found.nodes
+    nodes = executable.Blocks(to_onnx(fixed)).found.nodes
     assert executable._is_enough_for_threads(fixed, nodes) is share  # pyright: ignore[reportPrivateUsage]

@@ -16,7 +16,7 @@ from openqnn.ir import Graph
 from openqnn.runtime.boundary import inward
 from openqnn.runtime.cpu import executable, tile_rows
 from openqnn.runtime.cpu.executable import Blocks, compile_steps
-from openqnn.runtime.cpu.to_onnx import Lowered, lower
+from openqnn.runtime.cpu.to_onnx import Lowered, to_onnx
 
 pytestmark = pytest.mark.filterwarnings("ignore::openqnn.OpenQnnWarning")
 
@@ -110,7 +110,7 @@ def test_parts_give_the_same_integers(
 ) -> None:
     monkeypatch.setattr(tile_rows, "NODE", 0)  # whatever the parts are, they pay
     graph = fixed(tmp_path, geometry, then)
-    blocks = Blocks(lower(graph))
+    blocks = Blocks(to_onnx(graph))
     results: list[list[np.ndarray]] = []
     x = np.random.default_rng(2).standard_normal((1, 3, SIDE, SIDE)).astype(np.float32)
     feeds = {
@@ -133,7 +133,7 @@ def test_parts_give_the_same_integers(
 def test_only_one_thread_has_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executable, "second_cache", lambda: SMALL)
     monkeypatch.setattr(tile_rows, "NODE", 0)
-    blocks = Blocks(lower(fixed(tmp_path, "padded", curved)))
+    blocks = Blocks(to_onnx(fixed(tmp_path, "padded", curved)))
     many, one, again = (blocks.body(in_parts=parts) for parts in (False, True, False))
     assert kinds(many) == kinds(again)
     assert sum(kinds(one).values()) > 2 * sum(kinds(many).values())
@@ -141,7 +141,7 @@ def test_only_one_thread_has_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_small_layers_are_not_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executable, "second_cache", lambda: SMALL)
-    blocks = Blocks(lower(fixed(tmp_path, "padded", plain)))
+    blocks = Blocks(to_onnx(fixed(tmp_path, "padded", plain)))
     assert kinds(blocks.body(in_parts=True)) == kinds(blocks.body(in_parts=False))
 
 

@@ -15,8 +15,8 @@ import yaml
 import openqnn
 from openqnn import Graph, Session
 from openqnn.errors import UnsupportedError, UsageError
+from openqnn.ir.graph_text import parse_graph
 from openqnn.ir.subgraph import subgraph
-from openqnn.ir.text import parse_graph
 from openqnn.runtime.metrics import cosine
 from openqnn.vendor.partition.choices import choices_of, read_choices
 from openqnn.vendor.partition.min_cut import min_cut

@@ -12,7 +12,7 @@ from openqnn.errors import OpenQnnError
 from openqnn.ir import Array, Graph
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.metrics import sqnr
-from openqnn.vendor.runners import GraphExecutable
+from openqnn.vendor.executables import GraphExecutable
 
 SECONDS = 600.0
 LIBRARY = "htp"

@@ -117,11 +117,11 @@ def _checked_graph(source: SourceOptions, output: CheckOutput) -> Graph | None:
     from openqnn.api.convert import check
     from openqnn.api.files import VENDOR_FILES, open_graph
     from openqnn.cli.report import print_explanation
-    from openqnn.formats.oqnn import is_container
+    from openqnn.formats.oqnn import is_oqnn
     from openqnn.passes import Explain
 
     explain = Explain() if output.explain else None
-    if is_container(source.model) or Path(source.model).suffix in VENDOR_FILES:
+    if is_oqnn(source.model) or Path(source.model).suffix in VENDOR_FILES:
         return open_graph(source.model, **source.settings())
     report = check(source.model, **source.settings())
     if not report.ok:

@@ -23,7 +23,7 @@ from openqnn.formats.encodings import (
     settled,
     write_encodings,
 )
-from openqnn.formats.oqnn import is_container
+from openqnn.formats.oqnn import is_oqnn
 from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
@@ -223,7 +223,7 @@ def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
 
 def _names_in(model: str) -> frozenset[str]:
     """All names of a source model: some of its tensors do not live on in the graph."""
-    if is_container(model) or Path(model).suffix in _GRAPHS:
+    if is_oqnn(model) or Path(model).suffix in _GRAPHS:
         return frozenset()
     return frozenset(_opened(model).names)
 

@@ -13,8 +13,8 @@ from openqnn.options.source import SourceOptions
 
 
 def run_reduce(arguments: Namespace) -> int:
-    from openqnn.analysis.bug_report import write_bundle
-    from openqnn.analysis.shrink import reduce_net
+    from openqnn.analysis.bug_report import write_bug_report
+    from openqnn.analysis.reduce_net import reduce_net
     from openqnn.analysis.validation import suited_net
     from openqnn.api.files import open_graph
     from openqnn.cli import report_diagnosis as show
@@ -41,7 +41,7 @@ def run_reduce(arguments: Namespace) -> int:
             progress=lambda _, left, total: stages.update("reduce", total - left, total),
         )
     about = {"model": source.model, "library": str(library), "target": str(chip or "")}
-    bundle = write_bundle(reduced, Path(options.output), about)
+    bundle = write_bug_report(reduced, Path(options.output), about)
     if options.json:
         print((Path(options.output) / "report.json").read_text(encoding="utf-8"), end="")
     else:

@@ -30,7 +30,7 @@ def write_graph_file(graph: Graph, target: Path) -> None:
 
 def check_graph_file(target: Path, source: Path, overwrite: bool) -> None:
     """Before the work is done. Nothing of the user's is replaced unasked: only a graph file of ours."""
-    from openqnn.formats.oqnn import is_container
+    from openqnn.formats.oqnn import is_oqnn
     from openqnn.ir.oqnn import check_name
 
     if target.is_dir():
@@ -39,5 +39,5 @@ def check_graph_file(target: Path, source: Path, overwrite: bool) -> None:
         raise OutputError(f"{target} is the source model itself", hint="give another file with -o")
     if target.suffix != SOURCE:
         check_name(target)
-    if target.exists() and not is_container(target) and not overwrite:
+    if target.exists() and not is_oqnn(target) and not overwrite:
         raise OutputError(f"{target} exists and is not an OpenQNN graph", hint="--overwrite replaces it")

@@ -35,8 +35,8 @@ from openqnn.options.net_run import (
 )
 from openqnn.runtime.run_config import RunConfig
 from openqnn.vendor.extra_outputs import Wanted
-from openqnn.vendor.net_run.loop import GraphRun, RunSettings
 from openqnn.vendor.net_run.results import unfinished
+from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings
 from openqnn.vendor.remote import run_files
 from openqnn.vendor.source import Source
 from openqnn.vendor.target_setup import SAVER_LIBRARY, check_computes

@@ -109,7 +109,7 @@ def _optrace(options: ProfileViewerOptions) -> Callable[[ProfilingLog], str]:
 
 def _objects(log: ProfilingLog, folder: Path) -> dict[Path, bytes]:
     """Opaque objects by the files that they go to, none of which may be there."""
-    from openqnn.vendor.net_run.loop import file_stem
+    from openqnn.vendor.net_run.run_graphs import file_stem
 
     events = [e for r in log.records for root in r.events for e in root.walk() if e.content]
     found: dict[Path, bytes] = {}

@@ -7,7 +7,7 @@ import numpy as np
 from openqnn.errors import UsageError
 from openqnn.ir import Graph, Value
 from openqnn.ops.layout import inverse
-from openqnn.passes.boundary.edit import new_input, take_over
+from openqnn.passes.boundary.new_ends import new_input, take_over
 
 CHANNEL = "C"
 FLAT = {"nv12": "Nv12ToRgb", "nv21": "Nv21ToRgb"}  # one row of bytes for an image

@@ -25,7 +25,7 @@ from openqnn.ops.layout import (
 )
 from openqnn.ops.schema import Moves, Role
 from openqnn.passes.boundary.colours import put_in_colour
-from openqnn.passes.boundary.edit import new_input, new_output, take_over
+from openqnn.passes.boundary.new_ends import new_input, new_output, take_over
 
 CHANNEL_FIRST = {3: "NCF", 4: "NCHW", 5: "NCDHW"}  # what source models have, by rank
 CHANNEL_LAST = {"NCF": "NFC", "NCHW": "NHWC", "NCDHW": "NDHWC", "TNF": "NTF"}  # what QNN prefers

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from openqnn.errors import UsageError
 from openqnn.ir import Array, Graph
-from openqnn.quant.algorithms.cle import equalise_layers
-from openqnn.quant.algorithms.gptq import round_weights
-from openqnn.quant.algorithms.smoothquant import smooth_activations
+from openqnn.quant.algorithms.equalise_layers import equalise_layers
+from openqnn.quant.algorithms.gptq import round_by_gptq
+from openqnn.quant.algorithms.smooth_activations import smooth_activations
 
 Sample = Mapping[str, Any]
 ADAROUND: Final = "adaround"
@@ -25,8 +25,8 @@ BEFORE: Final[Mapping[str, Callable[..., tuple[Graph, list[str]]]]] = {
 }
 # They change the second graph, which is the first one in fixed point. Rounding corrects biases too.
 AFTER: Final[Mapping[str, Callable[..., list[str]]]] = {
-    "bias_correction": partial(round_weights, biases_only=True),
-    ADAROUND: round_weights,
+    "bias_correction": partial(round_by_gptq, biases_only=True),
+    ADAROUND: round_by_gptq,
 }
 
 

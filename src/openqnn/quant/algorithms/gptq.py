@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from openqnn.ir import Array, DType, Graph, Node, Value
 from openqnn.quant.algorithms.layers import Layer, is_layer
 from openqnn.quant.algorithms.least_squares import Sample, Seen, Sums, agreed, fitted
-from openqnn.quant.algorithms.stepwise import Walk, last_step, steps_of
+from openqnn.quant.algorithms.step_walk import Walk, last_step, steps_of
 from openqnn.runtime.boundary import accepted
 from openqnn.targets.htp.kernels.words.curves import HIGHEST
 from openqnn.targets.htp.kernels.words.products import unit_of
@@ -47,7 +47,7 @@ class Means:
     fixed: Floats
 
 
-def round_weights(
+def round_by_gptq(
     real: Graph,
     fixed: Graph,
     samples: Sequence[Mapping[str, Array]],

@@ -13,20 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array, Encoding, Node
+from openqnn.ops import Kind, kind_of
 from openqnn.ops.conv import pads_of, per_dim
 
 Floats = NDArray[np.float32]
-CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "DepthWiseConv1d", "DepthWiseConv2d")
+_PRODUCTS = (Kind.CONVOLUTION, Kind.DENSE, Kind.MATRIX_PRODUCT)
 
 
 def is_layer(node: Node) -> bool:
     """Whether `rows` and `matrix` know the node, and its weight is a constant."""
-    if node.op not in (*CONVOLUTIONS, "FullyConnected", "MatMul") or not node.has(1):
+    if kind_of(node) not in _PRODUCTS or not node.has(1):
         return False
     weight, data = node.x(1), node.x(0)
     if weight.data is None or data.is_constant:
         return False
-    return node.op != "MatMul" or (
+    return kind_of(node) is not Kind.MATRIX_PRODUCT or (
         weight.size == weight.shape[-1] * weight.shape[-2] and not node.flag("transpose_in0")
     )
 
@@ -38,6 +39,10 @@ class Layer:
     node: Node
 
     @property
+    def _convolves(self) -> bool:
+        return kind_of(self.node) is Kind.CONVOLUTION
+
+    @property
     def groups(self) -> int:
         if self.node.op.startswith("DepthWise"):
             return self.node.x(0).shape[-1]
@@ -45,7 +50,7 @@ class Layer:
 
     def matrix(self, weight: Array) -> Array:
         """The weight as [group, inner, outer]."""
-        if self.node.op in CONVOLUTIONS:
+        if self._convolves:
             outer = weight.shape[-1] // self.groups
             return weight.reshape(-1, self.groups, outer).transpose(1, 0, 2)
         flat = weight.reshape(weight.shape[-2:])
@@ -54,7 +59,7 @@ class Layer:
     def weight(self, matrix: Array) -> Array:
         """The reverse of `matrix`."""
         shape = self.node.x(1).shape
-        if self.node.op in CONVOLUTIONS:
+        if self._convolves:
             return np.ascontiguousarray(matrix.transpose(1, 0, 2).reshape(shape))
         return np.ascontiguousarray((matrix[0].T if self._is_turned else matrix[0]).reshape(shape))
 
@@ -77,7 +82,7 @@ class Layer:
 
     @property
     def _is_turned(self) -> bool:
-        return self.node.op == "FullyConnected" or self.node.flag("transpose_in1")
+        return kind_of(self.node) is Kind.DENSE or self.node.flag("transpose_in1")
 
     @property
     def positions(self) -> int:
@@ -86,7 +91,7 @@ class Layer:
 
     def rows(self, data: Array, places: NDArray[np.intp]) -> Floats:
         """The rows of one sample at some of its output positions, [group, place, inner]."""
-        if self.node.op not in CONVOLUTIONS:
+        if not self._convolves:
             return data.reshape(-1, self.inner)[places][None].astype(np.float32)
         patches = self._patches(data, places)
         split = patches.reshape(len(places), -1, self.groups, data.shape[-1] // self.groups)

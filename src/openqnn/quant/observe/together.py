@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openqnn.ir import Array
-from openqnn.quant.observe.histograms import Picks, Tallies, Tally, parted
 from openqnn.quant.observe.observers import Observer, Seen
+from openqnn.quant.observe.tallies import Picks, Tallies, Tally, parted
 
 GAP = 4096  # numbers between two tensors that are sooner looked at than gone around
 NEAR = 1 << 20  # numbers that are still in the processor's cache when they are looked at a second time

@@ -30,7 +30,7 @@ from openqnn.ops.onnx_writer import Body
 from openqnn.runtime.cpu.drop_byte_casts import stay_real
 from openqnn.runtime.cpu.keep_nchwc import keep_blocked
 from openqnn.runtime.cpu.tile_rows import in_rows, second_cache
-from openqnn.runtime.cpu.to_onnx import Lowered, NumpyStep, lower
+from openqnn.runtime.cpu.to_onnx import Lowered, NumpyStep, to_onnx
 from openqnn.runtime.runner import ALL, Outputs, chosen
 
 OPSET = 21
@@ -75,7 +75,7 @@ class CpuExecutable:
         self._graph = graph
         self._remade = partial(CpuExecutable, graph, threads=threads, many=many)
         self._variants: dict[tuple[str, ...], CpuExecutable] = {}
-        self.lowered = lower(graph, extra)
+        self.lowered = to_onnx(graph, extra)
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         self._blocks = Blocks(self.lowered) if _is_blocked_well(self.lowered) else None
@@ -410,10 +410,10 @@ def _open(model: onnx.ModelProto, options: ort.SessionOptions) -> ort.InferenceS
         return _create(model, options)
     except state.NotImplemented:
         from openqnn.runtime.cpu.missing_kernels import (
-            widen,  # reads the registry of all kernels: only when it is needed
+            with_known_kernels,  # reads the registry of all kernels: only when it is needed
         )
 
-        wide = widen(model)
+        wide = with_known_kernels(model)
     except Exception as e:  # ONNX Runtime raises a dozen unrelated classes here
         raise BackendError(f"ONNX Runtime refuses the graph: {_first_line(e)}") from e
     try:

@@ -46,7 +46,7 @@ def _formals(formals: Any, names: Any) -> list[tuple[str, str]]:
     return [(name, formals[min(i, len(formals) - 1)].type_str) for i, name in enumerate(names) if name]
 
 
-def widen(model: onnx.ModelProto) -> onnx.ModelProto:
+def with_known_kernels(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with casts around every node that no kernel takes as it is."""
     opset = next(o.version for o in model.opset_import if not o.domain)
     types = _types(model)

@@ -42,7 +42,7 @@ def _is_reorder(node: onnx.NodeProto) -> bool:
     return node.domain == DOMAIN and node.op_type == "ReorderOutput"
 
 
-def blocked(lowered: Lowered, loose: Collection[str]) -> Lowered:
+def tapped_nchwc(lowered: Lowered, loose: Collection[str]) -> Lowered:
     """The graph as ONNX Runtime optimises it, with the `loose` of its outputs in whatever order they are.
 
     Numbers that only fill a block up are never among them. Types are those of the arrays that come out, and

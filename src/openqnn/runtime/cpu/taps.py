@@ -22,7 +22,7 @@ from openqnn.ir import Array, Graph, Value
 from openqnn.ops.layout import Perm
 from openqnn.runtime.cpu.executable import FAILURES, OnnxStep, compile_steps, failed, run_numpy
 from openqnn.runtime.cpu.huge_pages import large
-from openqnn.runtime.cpu.tap_nchwc import blocked, is_worthwhile
+from openqnn.runtime.cpu.tap_nchwc import is_worthwhile, tapped_nchwc
 from openqnn.runtime.cpu.to_onnx import Lowered, Lowering, NumpyStep
 
 ALIGNMENT = 64  # bytes
@@ -61,7 +61,7 @@ class TappedGraph:
         ready = False
         if is_worthwhile(self.lowered, runs):
             ordered = {tap.name for value, tap in self.taps.items() if value not in loose}
-            changed = blocked(self.lowered, self.lowered.outputs.keys() - ordered)
+            changed = tapped_nchwc(self.lowered, self.lowered.outputs.keys() - ordered)
             # Few places to cut at may be left, and memory comes first.
             if ready := _most_shown(changed, _cuts(changed, limit)) <= 2 * limit:
                 self.lowered = changed

@@ -443,7 +443,7 @@ def _with(node: Node, inputs: Sequence[Value | None], outputs: Sequence[Value]) 
     return Node(node.op, node.name, list(inputs), list(outputs), node.params, node.source)
 
 
-def lower(graph: Graph, extra: Sequence[Value] = ()) -> Lowered:
+def to_onnx(graph: Graph, extra: Sequence[Value] = ()) -> Lowered:
     """The ONNX body that computes the graph's outputs and the `extra` values."""
     return Lowering().run(graph, extra)
 

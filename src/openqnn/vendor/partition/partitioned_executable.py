@@ -10,9 +10,9 @@ from openqnn.errors import BackendError, OpenQnnWarning
 from openqnn.ir import Array, Graph
 from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.runtime.runner import Outputs, Runner, chosen
+from openqnn.vendor.executables import GraphExecutable
 from openqnn.vendor.partition.costs import BUILT_IN, HTP
 from openqnn.vendor.partition.plan import LIBRARIES, Plan, short_reason
-from openqnn.vendor.runners import GraphExecutable
 from openqnn.vendor.target_setup import Settings
 
 

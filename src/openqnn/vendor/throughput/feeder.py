@@ -10,8 +10,8 @@ from openqnn.qnn import abi
 from openqnn.qnn.binding import Binding
 from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
-from openqnn.vendor.net_run.inputs import DEFAULT_CACHE, Feed
-from openqnn.vendor.net_run.loop import RunSettings
+from openqnn.vendor.net_run.feed import DEFAULT_CACHE, Feed
+from openqnn.vendor.net_run.run_graphs import RunSettings
 
 
 class Feeder:

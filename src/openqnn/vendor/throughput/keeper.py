@@ -15,8 +15,8 @@ from openqnn.formats.throughput_config import ModelEntry
 from openqnn.qnn import abi
 from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
-from openqnn.vendor.net_run.loop import file_stem
 from openqnn.vendor.net_run.results import as_float
+from openqnn.vendor.net_run.run_graphs import file_stem
 
 _WIDTHS = {"MSE_INT8": 1, "MSE_INT16": 2}
 

@@ -113,7 +113,7 @@ def _golden(folder: Path | None) -> Callable[[str], Array | None] | None:
 
 
 def _opener(request: DebuggerRequest) -> Callable[[Graph], Runner]:
-    from openqnn.vendor.runners import GraphExecutable
+    from openqnn.vendor.executables import GraphExecutable
 
     library = "libQnnCpu.so" if request.stage.runtime == "cpu" else "htp"
     soc = CHIPS.get(request.stage.runtime, "") or None

@@ -17,8 +17,8 @@ from openqnn.errors import BackendError, ModelError
 from openqnn.ir import DType
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Array, Net
+from openqnn.qnn.net_parts import components, part_of
 from openqnn.qnn.options import DeviceOptions
-from openqnn.qnn.subnet import components, part_of
 from openqnn.vendor.jobs import run_net
 from openqnn.vendor.library_worker import LibraryWorker
 

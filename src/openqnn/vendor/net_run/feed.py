@@ -18,7 +18,7 @@ from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
 
 if TYPE_CHECKING:
-    from openqnn.vendor.net_run.loop import RunSettings
+    from openqnn.vendor.net_run.run_graphs import RunSettings
 
 DEFAULT_CACHE = 256 << 20  # bytes of inputs that are kept for another round over the list
 

@@ -22,7 +22,7 @@ from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
 from openqnn.vendor.model import VendorModel, multiplied, now, system_beside
-from openqnn.vendor.net_run.inputs import Feed, is_native
+from openqnn.vendor.net_run.feed import Feed, is_native
 from openqnn.vendor.net_run.results import Results
 from openqnn.worker.serve import Reporter
 

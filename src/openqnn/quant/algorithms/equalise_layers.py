@@ -110,13 +110,17 @@ def _is_equivariant(node: Node, data: Value) -> bool:
     """Whether scaling the data by positive numbers scales the result, but for an upper bound."""
     if node.op == SLOPED:
         return node.x(0) is data and node.x(1).is_constant
-    return node.op == RAMP or _is_bounded(node)
+    return _is_relu(node) or _is_bounded(node)
+
+
+def _is_relu(node: Node) -> bool:
+    return node.op == RAMP
 
 
 def _is_bounded(node: Node) -> bool:
     """An activation that is Relu but for an upper bound."""
     schema = schema_of(node)
-    if not schema.clips or node.op == RAMP:
+    if not schema.clips or _is_relu(node):
         return False
     low = schema.output_range[0] if schema.output_range else node.params.get("min_value")
     return low == 0

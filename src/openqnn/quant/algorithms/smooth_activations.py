@@ -16,7 +16,7 @@ import numpy as np
 from openqnn.errors import UsageError
 from openqnn.ir import Graph, Node, Value
 from openqnn.ir.clone import clone_graph
-from openqnn.ops import schema_of
+from openqnn.ops import Kind, kind_of, schema_of
 from openqnn.ops.schema import Role
 from openqnn.quant.algorithms.channels import (
     Vector,
@@ -30,7 +30,6 @@ from openqnn.quant.algorithms.channels import (
 )
 from openqnn.quant.calibration import calibrate
 from openqnn.quant.observe.observers import Statistics, Watch
-from openqnn.quant.range_analysis import MULTIPLY
 
 ALPHA = 0.5  # how much of a channel's size goes into the weights: 0 to 1
 MOST = 1e4  # and no channel is scaled by more
@@ -89,7 +88,7 @@ def _constants(node: Node, given: Container[str]) -> list[Value]:
     """What the channels of a node's output are multiplied with and moved by; none where that is not free."""
     if not node.out.shape:
         return []
-    if node.op == MULTIPLY:
+    if kind_of(node) is Kind.PRODUCT:
         found = [v for v in node.inputs if v is not None and v.is_constant]
     elif _is_norm(node):
         found = [v for v in node.inputs[1:] if v is not None]

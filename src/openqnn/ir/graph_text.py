@@ -24,8 +24,8 @@ import numpy as np
 from openqnn.errors import ModelError
 from openqnn.ir.dtype import DType, dtype_of
 from openqnn.ir.encoding import Blocks, Encoding
+from openqnn.ir.given import Given
 from openqnn.ir.graph import BUILTIN_PACKAGE, Array, Graph, Node, ParamValue, Port, Shape, Value, op_key
-from openqnn.ir.preset import Given
 
 INLINE_ELEMENTS = 8
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
