@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.tool import environment
 from tests.fuzz.mutate import FIRST_QUANTIZED
-from tests.fuzz.worker import FIRST_TFLITE
+from tests.fuzz.worker import FIRST_CAFFE, FIRST_TFLITE
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds for one model: it takes a fraction of one, also on a busy machine
@@ -94,6 +94,14 @@ def test_damaged_quantized_models(first: int) -> None:
 )
 def test_damaged_tflite_models(first: int) -> None:
     start = FIRST_TFLITE + first
+    assert_survives(range(start, start + CHUNK))
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(n * CHUNK, marks=[pytest.mark.slow] * (n > 0)) for n in range(4)]
+)
+def test_damaged_caffe_networks(first: int) -> None:
+    start = FIRST_CAFFE + first
     assert_survives(range(start, start + CHUNK))
 
 

@@ -143,7 +143,7 @@ def test_io_config_that_cannot_be(path: Path, tmp_path: Path) -> None:
         assert_refused(tool(NAME, "-i", path, *flags), words, code=2)
 
 
-@pytest.mark.parametrize("suffix", [".caffemodel"])
+@pytest.mark.parametrize("suffix", [".pbtxt"])
 def test_other_frameworks(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"m{suffix}"
     path.write_bytes(b"x")

@@ -53,7 +53,7 @@ OURS = {
         "--quantization_overrides",
         "--use_native_dtype",
     },
-    "qairt-converter": {"-e", "--custom_ops"},
+    "qairt-converter": {"-e", "--custom_ops", "--caffemodel", "--caffe_bin"},
     "qnn-net-run": {"--soc"},  # HTP compiles float graphs for a SoC, and the original has no flag for it
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
     "qnn-platform-validator": {"--output_dir"},

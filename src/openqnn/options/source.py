@@ -71,9 +71,15 @@ class SourceOptions:
     signature: str = option(
         "", "--signature", metavar="NAME", help="which signature of a model that has several"
     )
+    caffemodel: str = option(
+        "", "--caffemodel", metavar="FILE",
+        help="the weights of a Caffe network (default: the .caffemodel beside the .prototxt)",
+    )  # fmt: skip
     custom_ops: tuple[str, ...] = custom_ops()
 
     def settings(self) -> dict[str, Any]:
         """The keyword arguments of `convert` and `open_graph` that the options stand for."""
-        more = {"source_options": {"signature": self.signature}} if self.signature else {}
+        own = {"signature": self.signature, "caffemodel": self.caffemodel}
+        given = {name: value for name, value in own.items() if value}
+        more = {"source_options": given} if given else {}
         return shape_settings(self.input_shapes, self.dims, self.batch) | more

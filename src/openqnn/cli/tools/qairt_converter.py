@@ -32,7 +32,7 @@ from openqnn.options.tensorflow import TAG
 if TYPE_CHECKING:
     from openqnn.ir import Graph
 
-OTHER_FRAMEWORKS = {".pbtxt": "TensorFlow text", ".caffemodel": "Caffe"}
+OTHER_FRAMEWORKS = {".pbtxt": "TensorFlow text"}
 
 
 def run_qairt_converter(arguments: Namespace, command: str) -> int:
@@ -92,6 +92,8 @@ def _source_options(others: QairtOthers, report: TensorflowReport) -> dict[str, 
     )
     if others.tflite_signature_name:
         return {"frontend": "tflite", "source_options": {"signature": others.tflite_signature_name}}
+    if others.caffemodel:
+        return {"frontend": "caffe", "source_options": {"caffemodel": others.caffemodel}}
     if not any(asked):
         return {}
     tag = others.tf_saved_model_tag or TAG
