@@ -1,7 +1,7 @@
 """Command lines that people publish run as they stand, but for the names of files.
 
-Each test is one script, in a shell, with the console scripts of this package on the path and no SDK: its
-paths lead nowhere.
+Each test is one script, in a shell that sources the envsetup.sh of an `openqnn sdk-tree`. The long sweep runs
+all of them once more with the console scripts of the package and no SDK: its paths lead nowhere then.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.cli.tool import openqnn
 from tests.libraries import need
 from tests.onnx_models import save
 
@@ -63,10 +64,22 @@ def network(path: Path, source: str = "input", bias: bool = True) -> Path:
     return save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sdk") / "tree"
+    result = openqnn("sdk-tree", root)
+    assert result.code == 0, result.err
+    return root
+
+
+@pytest.fixture(params=["sdk-tree", pytest.param("installed", marks=pytest.mark.slow)])
+def folder(tmp_path: Path, tree: Path, request: pytest.FixtureRequest) -> Path:
     for library in ("htp", "ir", "cpu"):
         need(library)
+    setup = (
+        f"source {tree}/bin/envsetup.sh" if request.param == "sdk-tree" else "export QNN_SDK_ROOT=$PWD/no-sdk"
+    )
+    (tmp_path / "setup.sh").write_text(f"{setup}\nSDK=$QNN_SDK_ROOT\n")
     for name in ("simple_model.onnx", "model.onnx"):
         network(tmp_path / name)
     (tmp_path / "quantization_config.json").write_text(CONFIG)
@@ -81,12 +94,12 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, script: str) -> str:
     """The script's output, all of it; every command must succeed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "SDK": str(folder / "no-sdk")}
+    environment = {**os.environ, "PATH": path}
     for name in ("ANDROID_NDK_ROOT", "ANDROID_NDK_HOME", "QNN_SDK_ROOT"):
         environment.pop(name, None)
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ["bash", "-euo", "pipefail", "-c", f"source setup.sh\n{script}"], cwd=folder, env=environment,
+        text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert "Traceback" not in done.stdout, done.stdout
@@ -201,3 +214,26 @@ test -f output/model.bin.bin
 qnn-net-run --retrieve_context output/model.bin.bin --model libQnnModelDlc.so --backend QnnHtp.dll \
     --input_list input_data.txt
 """)  # fmt: skip
+
+
+def test_paths_of_the_sdk_in_every_place(folder: Path) -> None:
+    """Tools by their paths, the converter's .dlc, overrides, float fallback, JSON files of HTP."""
+    tools = "$SDK/bin/x86_64-linux-clang/" if "source" in (folder / "setup.sh").read_text() else ""
+    libraries = "$SDK/lib/x86_64-linux-clang"
+    (folder / "outer.json").write_text(
+        '{"backend_extensions": {"shared_library_path": "libQnnHtpNetRunExtensions.so",'
+        ' "config_file_path": "inner.json"}}'
+    )
+    (folder / "inner.json").write_text(
+        '{"graphs": [{"graph_names": ["f"], "vtcm_mb": 8, "fp16_relaxed_precision": 1}]}'
+    )
+    said = run(folder, f"""
+{tools}qnn-onnx-converter -i model.onnx -o a.cpp --input_dim input 1,3,32,32 --float_bw 16 --no_simplification
+{tools}qairt-converter -i model.onnx -o f.dlc -d input 1,3,32,32 \\
+    --quantization_overrides quantization_config.json
+{tools}qairt-quantizer --input_dlc f.dlc --float_fallback --output_dlc g.dlc
+{tools}qnn-net-run --dlc_path f.dlc --model {libraries}/libQnnModelDlc.so --config_file outer.json \\
+    --backend {libraries}/libQnnHtp.so --input_list input_data.txt --output_dir out
+test -f out/Result_0/output.raw
+""")  # fmt: skip
+    assert "Finished Executing Graphs" in said

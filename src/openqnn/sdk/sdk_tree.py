@@ -1,4 +1,4 @@
-"""Lays out a folder as the SDK does: the tools of this installation, and links to the installed libraries."""
+"""Lays out a folder as the SDK does: tools, headers, samples, and links to the installed libraries."""
 
 from __future__ import annotations
 
@@ -10,17 +10,41 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from openqnn.errors import LibraryError, OutputError
+from openqnn import analysis
+from openqnn.analysis.throughput_report import SAMPLE
+from openqnn.emit.model_lib import INCLUDE
+from openqnn.errors import LibraryError, ModelError, OutputError
 from openqnn.qnn.library import find_library
+from openqnn.sdk.native_code import MODEL_DLC, SAMPLE_APP, build_model_dlc
 from openqnn.sdk.setup_scripts import SCRIPTS
 
 HOST = "x86_64-linux-clang"
 MARK = ".openqnn-sdk-tree"
-INCLUDE = Path(__file__).parents[1] / "qnn" / "include"
-NO_LIBRARY = "Qualcomm's libraries are not installed: lib/ stays empty (pip install 'openqnn[qnn]')"
+PARTS = ("bin", "lib", "include", "share", "examples")
+NO_LIBRARY = "Qualcomm's libraries are not installed: lib/ has none of them (pip install 'openqnn[qnn]')"
+
+_SAMPLES = Path(__file__).parent / "samples"
+CONFIGS = {
+    "examples/QNN/ThroughputNetRun/sample_config.json": Path(analysis.__path__[0]) / SAMPLE,
+    "examples/QNN/NetRun/htp_backend_extensions.json": _SAMPLES / "htp_backend_extensions.json",
+    "examples/QNN/NetRun/htp_config.json": _SAMPLES / "htp_config.json",
+    "lib/python/qti/aisw/quantization_checker/configs/sample_config.json": _SAMPLES
+    / "quantization_checker.json",
+    "lib/python/qti/aisw/accuracy_evaluator/configs/samples/model_configs/sample_config.yaml": _SAMPLES
+    / "accuracy_evaluator.yaml",
+}
+"""Sample configurations, by the places where the SDK has them."""
+
+# What applications include by these names is all in the one header.
+FORWARDED = (
+    "QnnBackend.h", "QnnCommon.h", "QnnContext.h", "QnnDevice.h", "QnnError.h", "QnnGraph.h", "QnnLog.h",
+    "QnnMem.h", "QnnProfile.h", "QnnProperty.h", "QnnSignal.h", "QnnTensor.h",
+    "System/QnnSystemCommon.h", "System/QnnSystemContext.h", "System/QnnSystemDlc.h",
+    "System/QnnSystemLog.h", "System/QnnSystemTensor.h",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SdkTree:
     """What was laid out where, and what could not be."""
 
@@ -31,20 +55,27 @@ class SdkTree:
     notes: list[str] = field(default_factory=lambda: list[str]())
 
 
-def write_sdk_tree(root: Path, tools: Sequence[str], samples: Iterable[Path] = ()) -> SdkTree:
-    """Writes the tree; an earlier one is replaced, a folder with anything else in it is not."""
+def write_sdk_tree(root: Path, tools: Sequence[str], advisers: Sequence[str] = ()) -> SdkTree:
+    """Writes the tree; an earlier one is replaced, a folder with anything else in it is not.
+
+    `advisers` are names of the original's tools that only tell what to use in their place.
+    """
     check_sdk_folder(root)
-    for part in ("bin", "lib", "include", "examples"):
+    for part in PARTS:
         shutil.rmtree(root / part, ignore_errors=True)
     root.mkdir(parents=True, exist_ok=True)
     (root / MARK).write_text("laid out by `openqnn sdk-tree`\n", encoding="utf-8")
-    for name in tools:
+    for name in (*tools, *advisers):
         _write_program(root / "bin" / HOST / name, _wrapper(name))
     for name, text in SCRIPTS.items():
         _write_program(root / "bin" / name, text)
-    headers = _link_all(root / "include" / "QNN", sorted(INCLUDE.iterdir()))
-    _link_all(root / "examples" / "QNN" / "configs", samples)
+    headers = _write_headers(root)
+    for place, sample in CONFIGS.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(sample, root / place)
+    shutil.copytree(SAMPLE_APP, root / "examples" / "QNN" / "SampleApp")
     libraries, notes = _link_libraries(root / "lib" / HOST)
+    _add_model_dlc(root / "lib" / HOST, libraries, notes)
     return SdkTree(root, list(tools), libraries, headers, notes)
 
 
@@ -68,6 +99,18 @@ def _write_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def _write_headers(root: Path) -> list[str]:
+    """Headers with folders as they are here, and the names under which applications include them."""
+    include = root / "include" / "QNN"
+    shutil.copytree(INCLUDE, include)
+    for name in FORWARDED:
+        up = "../" if "/" in name else ""
+        whole = "System/QnnSystemInterface.h" if up else "QnnInterface.h"
+        (include / name).write_text(f'#include "{up}{whole}"\n', encoding="utf-8")
+    _link_all(root / "share" / "QNN" / "converter" / "jni", sorted(include.glob("*.hpp")))
+    return sorted(str(file.relative_to(include)) for file in include.rglob("*.h*"))
+
+
 def _link_libraries(folder: Path) -> tuple[list[str], list[str]]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -77,6 +120,16 @@ def _link_libraries(folder: Path) -> tuple[list[str], list[str]]:
     for beside in home.parent.glob(f"{home.name}.libs"):  # where a wheel keeps what its libraries need
         os.symlink(beside.resolve(), folder.parent / beside.name)
     return _link_all(folder, sorted(home.glob("libQnn*.so")) + sorted(home.glob("libHtp*.so"))), []
+
+
+def _add_model_dlc(folder: Path, libraries: list[str], notes: list[str]) -> None:
+    """Our own library among the vendor's, where a compiler is there to build it."""
+    try:
+        build_model_dlc(HOST, folder)
+        libraries.append(MODEL_DLC)
+    except (LibraryError, ModelError) as error:
+        reason = error.message.splitlines()[0]
+        notes.append(f"{MODEL_DLC} was not built, which C++ applications open DLC files with: {reason}")
 
 
 def _link_all(folder: Path, files: Iterable[Path]) -> list[str]:

@@ -15,6 +15,7 @@ export QAIRT_SDK_ROOT="$QNN_SDK_ROOT"
 export SNPE_ROOT="$QNN_SDK_ROOT"
 export PATH="$QNN_SDK_ROOT/bin/x86_64-linux-clang:$PATH"
 export LD_LIBRARY_PATH="$QNN_SDK_ROOT/lib/x86_64-linux-clang${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export PYTHONPATH="$QNN_SDK_ROOT/lib/python${PYTHONPATH:+:$PYTHONPATH}"
 echo "[INFO] AISW SDK environment set"
 echo "[INFO] QNN_SDK_ROOT: $QNN_SDK_ROOT"
 """
@@ -22,31 +23,76 @@ echo "[INFO] QNN_SDK_ROOT: $QNN_SDK_ROOT"
 _POWERSHELL = """# Dot-source this: it sets QNN_SDK_ROOT and puts the tools of this tree first.
 $env:QNN_SDK_ROOT = (Resolve-Path "$PSScriptRoot/..").Path
 $env:QAIRT_SDK_ROOT = $env:QNN_SDK_ROOT
-$env:PATH = "$env:QNN_SDK_ROOT/bin/x86_64-linux-clang;$env:PATH"
+$env:SNPE_ROOT = $env:QNN_SDK_ROOT
+$separator = [IO.Path]::PathSeparator
+$env:PATH = "$env:QNN_SDK_ROOT/bin/x86_64-linux-clang$separator$env:PATH"
+Write-Host "[INFO] AISW SDK environment set"
 Write-Host "[INFO] QNN_SDK_ROOT: $env:QNN_SDK_ROOT"
 """
 
-_DOCTOR = f"""#!/bin/sh
-# What is installed and what works: OpenQNN brings its Python packages itself.
-exec {_PYTHON} -P -m openqnn doctor "$@"
+# A Python program, because scripts call it both by its name and with `python3` before it.
+_PYTHON_CHECK = f"""#!/usr/bin/env python3
+\"\"\"What is installed and what works: OpenQNN brings its Python packages itself.\"\"\"
+import subprocess
+import sys
+
+sys.exit(subprocess.call([{sys.executable!r}, "-P", "-m", "openqnn", "doctor", *sys.argv[1:]]))
 """
 
-_LINUX = """#!/bin/sh
-# The compilers that qnn-model-lib-generator can use on this machine.
+_ENVCHECK = f"""#!/bin/sh
+# envcheck [-n] [-c] [-a]: the Android NDK, the host's compilers, everything (as without a flag).
 missing=0
-for program in make g++ objcopy; do
-  if command -v "$program" > /dev/null; then echo "$program: $(command -v "$program")"
-  else echo "$program: missing (on Debian: apt-get install build-essential)"; missing=1; fi
-done
-command -v aarch64-linux-gnu-g++ > /dev/null || echo "aarch64-linux-gnu-g++: missing (for arm64 Linux only)"
+ndk() {{
+  root="${{ANDROID_NDK_ROOT:-$ANDROID_NDK_HOME}}"
+  if [ -n "$root" ] && [ -d "$root/toolchains/llvm" ]; then echo "[INFO] Android NDK: $root"
+  else
+    echo "[ERROR] Android NDK: set ANDROID_NDK_ROOT to its folder (needed for aarch64-android only)"
+    missing=1
+  fi
+}}
+compilers() {{
+  found=0
+  for program in clang++ g++; do
+    if command -v "$program" > /dev/null; then echo "[INFO] $program: $(command -v "$program")"; found=1; fi
+  done
+  [ $found = 1 ] || {{ echo "[ERROR] no compiler (on Debian: apt-get install build-essential)"; missing=1; }}
+}}
+case "${{1:--a}}" in
+  -n) ndk ;;
+  -c) compilers ;;
+  -a) compilers; ndk; missing=0; {_PYTHON} -P -m openqnn doctor || missing=1 ;;
+  *) echo "usage: envcheck [-n] [-c] [-a]"; [ "$1" = "-h" ] || missing=2 ;;
+esac
 exit $missing
 """
 
+_ENVCHECK_WINDOWS = f"""# What is installed and what works.
+& {sys.executable!r} -P -m openqnn doctor @args
+exit $LASTEXITCODE
+"""
+
+_LINUX = """#!/bin/sh
+# The compilers that qnn-model-lib-generator can use on this machine. With --install they are installed where
+# there is apt-get; without it nothing is changed.
+missing=""
+for program in make g++ objcopy; do
+  if command -v "$program" > /dev/null; then echo "$program: $(command -v "$program")"
+  else echo "$program: missing"; missing="build-essential binutils"; fi
+done
+if command -v clang++ > /dev/null; then echo "clang++: $(command -v clang++)"
+else echo "clang++: missing (g++ will do)"; fi
+command -v aarch64-linux-gnu-g++ > /dev/null || echo "aarch64-linux-gnu-g++: missing (for arm64 Linux only)"
+[ -n "$missing" ] || exit 0
+if [ "$1" = "--install" ] && command -v apt-get > /dev/null; then apt-get install -y $missing
+else echo "install them: apt-get install $missing"; exit 1; fi
+"""
+
 _WINDOWS = """# The programs that qnn-model-lib-generator can use on this machine.
-foreach ($program in "cl", "cmake") {
+foreach ($program in "cl", "clang-cl", "cmake") {
   $found = Get-Command $program -ErrorAction SilentlyContinue
   if ($found) { Write-Host "$program : $($found.Source)" } else { Write-Host "$program : missing" }
 }
+Write-Host "OpenQNN builds no model libraries on Windows: use DLC files, or Windows Subsystem for Linux"
 """
 
 _AIMET = """#!/bin/sh
@@ -61,8 +107,9 @@ echo "export AIMET_ENV_PYTHON=$(cd "$folder" && pwd)/bin/python"
 SCRIPTS = {
     "envsetup.sh": SETUP_SCRIPT,
     "envsetup.ps1": _POWERSHELL,
-    "check-python-dependency": _DOCTOR,
-    "envcheck": _DOCTOR,
+    "check-python-dependency": _PYTHON_CHECK,
+    "envcheck": _ENVCHECK,
+    "envcheck.ps1": _ENVCHECK_WINDOWS,
     "check-linux-dependency.sh": _LINUX,
     "check-windows-dependency.ps1": _WINDOWS,
     "aimet_env_setup.sh": _AIMET,

@@ -24,13 +24,12 @@ class SdkTreeOptions:
 
 
 def run_sdk_tree(arguments: Namespace) -> Report:
-    from openqnn import analysis
+    from openqnn.cli.elsewhere import ELSEWHERE
     from openqnn.cli.registry import tool_names
     from openqnn.sdk.sdk_tree import write_sdk_tree
 
     options = read_options(arguments, SdkTreeOptions)
-    samples = sorted(Path(analysis.__path__[0]).glob("sample_*.json"))
-    made = write_sdk_tree(Path(options.folder), tool_names(), samples)
+    made = write_sdk_tree(Path(options.folder), tool_names(), sorted(ELSEWHERE))
     record = {
         "root": str(made.root),
         "tools": made.tools,
@@ -43,7 +42,7 @@ def run_sdk_tree(arguments: Namespace) -> Report:
 
 def _print(made: SdkTree) -> None:
     print(
-        f"{made.root}: {len(made.tools)} tools, {len(made.libraries)} libraries (links),"
+        f"{made.root}: {len(made.tools)} tools, {len(made.libraries)} libraries,"
         f" {len(made.headers)} headers\nnext: source {made.root}/bin/envsetup.sh"
     )
     for note in made.notes:

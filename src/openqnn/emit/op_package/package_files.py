@@ -24,7 +24,14 @@ from openqnn.formats.op_package_xml import print_op_package
 from openqnn.ops.custom import CustomOp
 
 INCLUDE: Final = Path(__file__).parents[2] / "qnn" / "include"
-HEADERS: Final = ("QnnTypes.h", "QnnLayout.h", "QnnInterface.h", "QnnOpPackage.h", "CpuOpPackage.hpp")
+HEADERS: Final = (
+    "QnnTypes.h",
+    "QnnLayout.h",
+    "QnnInterface.h",
+    "QnnRecords.h",
+    "QnnOpPackage.h",
+    "CpuOpPackage.hpp",
+)
 
 
 @dataclass(frozen=True)

@@ -32,52 +32,52 @@ typedef void (*OpenQnn_Entry_t)(void);
 typedef Qnn_ErrorHandle_t (*OpenQnn_Entry_t)();
 #endif
 
-/* Handed to the backend by the application, and never looked into here. */
-typedef struct OpenQnn_BackendConfig QnnBackend_Config_t;
-typedef struct OpenQnn_ContextConfig QnnContext_Config_t;
-typedef struct OpenQnn_DeviceConfig QnnDevice_Config_t;
+#include "QnnRecords.h"
 
 /* clang-format off: one line per entry, in the table's order */
 typedef struct {
-  OpenQnn_Entry_t propertyHasCapability;
+  Qnn_ErrorHandle_t (*propertyHasCapability)(QnnProperty_Key_t);
   Qnn_ErrorHandle_t (*backendCreate)(Qnn_LogHandle_t, const QnnBackend_Config_t**, Qnn_BackendHandle_t*);
   OpenQnn_Entry_t backendSetConfig;
-  OpenQnn_Entry_t backendGetApiVersion;
+  Qnn_ErrorHandle_t (*backendGetApiVersion)(Qnn_ApiVersion_t*);
   Qnn_ErrorHandle_t (*backendGetBuildId)(const char**);
-  OpenQnn_Entry_t backendRegisterOpPackage;
-  OpenQnn_Entry_t backendGetSupportedOperations;
+  Qnn_ErrorHandle_t (*backendRegisterOpPackage)(Qnn_BackendHandle_t, const char* path, const char* provider, const char* target);
+  Qnn_ErrorHandle_t (*backendGetSupportedOperations)(Qnn_BackendHandle_t, uint32_t*, const QnnBackend_OperationName_t**);
   Qnn_ErrorHandle_t (*backendValidateOpConfig)(Qnn_BackendHandle_t, Qnn_OpConfig_t);
   Qnn_ErrorHandle_t (*backendFree)(Qnn_BackendHandle_t);
   Qnn_ErrorHandle_t (*contextCreate)(Qnn_BackendHandle_t, Qnn_DeviceHandle_t, const QnnContext_Config_t**,
                                      Qnn_ContextHandle_t*);
-  OpenQnn_Entry_t contextSetConfig;
-  OpenQnn_Entry_t contextGetBinarySize;
-  OpenQnn_Entry_t contextGetBinary;
-  OpenQnn_Entry_t contextCreateFromBinary;
+  Qnn_ErrorHandle_t (*contextSetConfig)(Qnn_ContextHandle_t, const QnnContext_Config_t**);
+  Qnn_ErrorHandle_t (*contextGetBinarySize)(Qnn_ContextHandle_t, Qnn_ContextBinarySize_t*);
+  Qnn_ErrorHandle_t (*contextGetBinary)(Qnn_ContextHandle_t, void* buffer, Qnn_ContextBinarySize_t,
+                                        Qnn_ContextBinarySize_t* written);
+  Qnn_ErrorHandle_t (*contextCreateFromBinary)(Qnn_BackendHandle_t, Qnn_DeviceHandle_t, const QnnContext_Config_t**,
+                                               const void* binary, Qnn_ContextBinarySize_t, Qnn_ContextHandle_t*,
+                                               Qnn_ProfileHandle_t);
   Qnn_ErrorHandle_t (*contextFree)(Qnn_ContextHandle_t, Qnn_ProfileHandle_t);
   Qnn_ErrorHandle_t (*graphCreate)(Qnn_ContextHandle_t, const char* name, const QnnGraph_Config_t**, Qnn_GraphHandle_t*);
   OpenQnn_Entry_t graphCreateSubgraph;
-  OpenQnn_Entry_t graphSetConfig;
+  Qnn_ErrorHandle_t (*graphSetConfig)(Qnn_GraphHandle_t, const QnnGraph_Config_t**);
   Qnn_ErrorHandle_t (*graphAddNode)(Qnn_GraphHandle_t, Qnn_OpConfig_t);
   Qnn_ErrorHandle_t (*graphFinalize)(Qnn_GraphHandle_t, Qnn_ProfileHandle_t, Qnn_SignalHandle_t);
-  OpenQnn_Entry_t graphRetrieve;
+  Qnn_ErrorHandle_t (*graphRetrieve)(Qnn_ContextHandle_t, const char* name, Qnn_GraphHandle_t*);
   Qnn_ErrorHandle_t (*graphExecute)(Qnn_GraphHandle_t, const Qnn_Tensor_t* inputs, uint32_t numInputs, Qnn_Tensor_t* outputs,
                                     uint32_t numOutputs, Qnn_ProfileHandle_t, Qnn_SignalHandle_t);
   OpenQnn_Entry_t graphExecuteAsync;
   OpenQnn_Entry_t tensorCreateContextTensor;
   Qnn_ErrorHandle_t (*tensorCreateGraphTensor)(Qnn_GraphHandle_t, Qnn_Tensor_t*);
   Qnn_ErrorHandle_t (*logCreate)(QnnLog_Callback_t, QnnLog_Level_t, Qnn_LogHandle_t*);
-  OpenQnn_Entry_t logSetLogLevel;
+  Qnn_ErrorHandle_t (*logSetLogLevel)(Qnn_LogHandle_t, QnnLog_Level_t);
   Qnn_ErrorHandle_t (*logFree)(Qnn_LogHandle_t);
-  OpenQnn_Entry_t profileCreate;
+  Qnn_ErrorHandle_t (*profileCreate)(Qnn_BackendHandle_t, QnnProfile_Level_t, Qnn_ProfileHandle_t*);
   OpenQnn_Entry_t profileSetConfig;
-  OpenQnn_Entry_t profileGetEvents;
-  OpenQnn_Entry_t profileGetSubEvents;
-  OpenQnn_Entry_t profileGetEventData;
-  OpenQnn_Entry_t profileGetExtendedEventData;
-  OpenQnn_Entry_t profileFree;
-  OpenQnn_Entry_t memRegister;
-  OpenQnn_Entry_t memDeRegister;
+  Qnn_ErrorHandle_t (*profileGetEvents)(Qnn_ProfileHandle_t, const QnnProfile_EventId_t**, uint32_t*);
+  Qnn_ErrorHandle_t (*profileGetSubEvents)(QnnProfile_EventId_t, const QnnProfile_EventId_t**, uint32_t*);
+  Qnn_ErrorHandle_t (*profileGetEventData)(QnnProfile_EventId_t, QnnProfile_EventData_t*);
+  Qnn_ErrorHandle_t (*profileGetExtendedEventData)(QnnProfile_EventId_t, QnnProfile_ExtendedEventData_t*);
+  Qnn_ErrorHandle_t (*profileFree)(Qnn_ProfileHandle_t);
+  Qnn_ErrorHandle_t (*memRegister)(Qnn_ContextHandle_t, const Qnn_MemDescriptor_t*, uint32_t, Qnn_MemHandle_t*);
+  Qnn_ErrorHandle_t (*memDeRegister)(const Qnn_MemHandle_t*, uint32_t);
   OpenQnn_Entry_t deviceGetPlatformInfo;
   OpenQnn_Entry_t deviceFreePlatformInfo;
   OpenQnn_Entry_t deviceGetInfrastructure;
