@@ -7,6 +7,7 @@ from pathlib import Path
 from openqnn.analysis.error_catalogue import catalogue
 
 PAGE = Path(__file__).parents[1] / "docs/errors.md"
+TITLES = {"Errors of OpenQNN": "OQ", "Errors of Qualcomm's libraries": "", "Errors of model libraries": "M"}
 HEAD = """# Errors
 
 Every message of a command ends with an id, and libraries answer with numbers: `openqnn explain OQ112` or
@@ -16,10 +17,10 @@ Every message of a command ends with an id, and libraries answer with numbers: `
 
 def page() -> str:
     lines = [HEAD]
-    for title, ours in (("Errors of OpenQNN", True), ("Errors of Qualcomm's libraries", False)):
+    for title, kind in TITLES.items():
         lines += [f"## {title}", "", "| id | name | cause | remedy |", "| --- | --- | --- | --- |"]
         for entry in catalogue().values():
-            if entry.id.startswith("OQ") == ours:
+            if entry.id.rstrip("0123456789") == kind:
                 lines.append(f"| {entry.id} | {entry.name} | {entry.cause} | {entry.remedy} |")
         lines.append("")
     return "\n".join(lines)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 
 import pytest
 
 from openqnn import errors
-from openqnn.analysis.error_catalogue import catalogue, find_errors
+from openqnn.analysis.error_catalogue import ROWS, catalogue, find_errors, further_names
 from openqnn.cli.execute import OUR_BUG
 from openqnn.qnn.abi_system import ERRORS
 from tests import errors_page
 from tests.cli.tool import assert_refused, openqnn
+from tests.providers import Provider, each_provider
+
+SOURCES = ROWS.parents[1]
 
 
 def kinds() -> list[type[errors.OpenQnnError]]:
@@ -25,11 +31,54 @@ def test_every_error_of_ours_has_an_entry_of_its_own() -> None:
     assert {*ids, OUR_BUG} == {entry for entry in catalogue() if entry.startswith("OQ")}
 
 
+def test_no_other_id_of_ours_is_told_anywhere() -> None:
+    told = {
+        i for f in SOURCES.rglob("*.py") for i in re.findall(r"\bOQ\d{3}\b", f.read_text(encoding="utf-8"))
+    }
+    assert told - {"OQ123"} <= set(catalogue())
+
+
+@each_provider()
+def test_every_number_that_a_library_names_has_an_entry(provider: Provider) -> None:
+    """All that errorGetMessage knows, of the versions that are tested."""
+    script = f"""
+import ctypes as c, json
+from openqnn.qnn.api import Api
+from openqnn.qnn.library import load_library
+ask, found = Api(load_library({str(provider.htp)!r})).function("errorGetMessage"), {{}}
+for code in range(1, 40000):
+    text = c.c_char_p()
+    if not ask(code, c.byref(text)) and text.value:
+        found[code] = text.value.decode().partition(":")[0]
+print("found", json.dumps(found))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.partition("found ")[2])
+    assert len(found) > 90
+    assert {code: name for code, name in found.items() if find_errors(code)[0].name != name} == {}
+    assert {name for name in found.values() if not find_errors(name)} == set()
+
+
+def test_what_model_libraries_answer_has_entries() -> None:
+    header = (SOURCES / "qnn" / "include" / "QnnWrapperUtils.hpp").read_text(encoding="utf-8")
+    for name, number in re.findall(r"(MODEL_\w+_ERROR) = ([1-9]\d*),", header):
+        assert find_errors(name)[0].id == f"M{number}"
+
+
+def test_every_entry_says_why_and_what_to_do() -> None:
+    for entry in catalogue().values():
+        assert len(entry.cause) > 10 and len(entry.remedy) > 10, entry
+    assert all(code in catalogue() for code in further_names().values())
+
+
 def test_the_errors_of_libqnnsystem_have_entries() -> None:
     assert {str(code) for code in ERRORS} <= set(catalogue())
 
 
-@pytest.mark.parametrize("asked", ["1002", "0x3ea", "QNN_COMMON_ERROR_MEM_ALLOC", "common_error_mem_alloc"])
+@pytest.mark.parametrize(
+    "asked",
+    ["1002", "0x3ea", "QNN_COMMON_ERROR_MEM_ALLOC", "common_error_mem_alloc", "QNN_GRAPH_ERROR_MEM_ALLOC"],
+)
 def test_an_error_is_found_by_number_and_name(asked: str) -> None:
     assert [entry.id for entry in find_errors(asked)] == ["1002"]
 
@@ -41,8 +90,33 @@ def test_messages_end_with_an_id_that_can_be_explained() -> None:
     assert "remedy:" in openqnn("explain", found).out
 
 
-def test_what_is_no_error_is_said() -> None:
-    assert_refused(openqnn("explain", "OQ1111"), "'OQ1111' is no error that is known", "near it: OQ111")
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("OQ1111", "OQ111 "),
+        ("1001", "1000 QNN_COMMON_ERROR_NOT_SUPPORTED, 1002 QNN_COMMON_ERROR_MEM_ALLOC"),
+        ("99999", "31000 "),
+        ("QNN_GRAPH_EROR_FINALISE_FAILED", "6022 QNN_GRAPH_ERROR_FINALIZE_FAILED"),
+    ],
+)
+def test_what_is_no_error_is_said(asked: str, near: str) -> None:
+    assert_refused(openqnn("explain", asked), f"'{asked}' is no error that is known", "near it:", near)
+
+
+def test_errors_are_found_by_a_word_of_their_cause() -> None:
+    assert "OQ151" in [entry.id for entry in find_errors("memory ran out")]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("convert", "--inputshape", "x"), "did you mean --input_shape"),
+        (("conver", "x"), "did you mean convert"),
+        (("models", "fetsh"), "did you mean fetch"),
+    ],
+)
+def test_usage_errors_have_the_id_and_the_nearest_word(words: tuple[str, ...], told: str) -> None:
+    assert_refused(openqnn(*words), "[OQ140]", told, code=2)
 
 
 def test_the_page_is_up_to_date() -> None:

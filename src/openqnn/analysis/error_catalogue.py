@@ -14,7 +14,7 @@ ROWS = Path(__file__).with_suffix(".txt")
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """One error: `id` is OQ123 for ours and the number of QNN's."""
+    """One error: `id` is OQ123 for ours, the number of QNN's, and M1 for the answers of model libraries."""
 
     id: str
     name: str
@@ -25,26 +25,46 @@ class CatalogueEntry:
 @cache
 def catalogue() -> dict[str, CatalogueEntry]:
     """Every entry by id."""
-    lines = ROWS.read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line and line[0] != "#"]
+    rows = [[cell.strip() for cell in line.split("|")] for line in _lines() if "|" in line]
     return {row[0]: CatalogueEntry(*row) for row in rows}
 
 
+@cache
+def further_names() -> dict[str, str]:
+    """Names that QNN's families have for a number that they share, and the number."""
+    pairs = [line.split(" = ") for line in _lines() if "|" not in line]
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def _lines() -> list[str]:
+    lines = ROWS.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and line[0] != "#"]
+
+
 def find_errors(asked: str) -> list[CatalogueEntry]:
-    """Entries by id, number (decimal or hexadecimal), or a part of the name."""
+    """Entries by id, number (decimal or hexadecimal), a part of the name, or a word of the cause."""
     known = catalogue()
     word = asked.strip().upper()
-    if word in known:
-        return [known[word]]
     number = _number(word)
-    if number in known:
-        return [known[number]]
-    found = [entry for entry in known.values() if len(word) > 2 and word in entry.name.upper()]
-    if found:
-        return found
-    near = get_close_matches(word, known, n=3, cutoff=0.5)
-    hint = f"near it: {', '.join(near)}" if near else "an id such as OQ112, a number such as 1002, or a name"
-    raise InputError(f"'{asked}' is no error that is known", hint=hint)
+    for key in (word, number, further_names().get(word, "")):
+        if key in known:
+            return [known[key]]
+    told = [(entry, f"{entry.name}\0{entry.cause}".upper()) for entry in known.values()]
+    for part in (0, 1) if len(word) > 2 and not number else ():
+        if found := [entry for entry, text in told if word in text.split("\0")[part]]:
+            return found
+    raise InputError(f"'{asked}' is no error that is known", hint=f"near it: {_near(word, number)}")
+
+
+def _near(word: str, number: str) -> str:
+    """The entries that somebody may have meant: the next numbers, or ids and names that are spelled alike."""
+    known = catalogue()
+    if number:
+        codes = sorted((key for key in known if key.isdigit()), key=lambda key: abs(int(key) - int(number)))
+        return ", ".join(f"{key} {known[key].name}" for key in codes[:3])
+    names = {key: key for key in known} | {e.name.upper(): e.id for e in known.values()} | further_names()
+    near = [names[found] for found in get_close_matches(word, names, n=3, cutoff=0.0)]
+    return ", ".join(f"{key} {known[key].name}" for key in dict.fromkeys(near))
 
 
 def _number(word: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from openqnn.errors import UsageError
 from openqnn.options.field import add_options, option, options_of
 
 HELP_WIDTH = 100
@@ -86,16 +88,22 @@ class _Help(argparse.HelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)", re.DOTALL)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one message, with the nearest flag that there is."""
 
     def error(self, message: str) -> NoReturn:
         hint = self._hint(message)
-        self.exit(USAGE, f"{self.prog}: error: {message}\n  hint: {hint}\n")
+        self.exit(USAGE, f"{self.prog}: error: {message} [{UsageError.id}]\n  hint: {hint}\n")
 
     def _hint(self, message: str) -> str:
         known = [name for action in self._actions for name in action.option_strings]
         help = f"{self.prog} --help lists all options"
+        if choice := _CHOICE.search(message):
+            near = get_close_matches(choice[1], re.findall(r"'([\w-]+)'", choice[2]), n=2, cutoff=0.6)
+            return f"did you mean {' or '.join(near)}? {help}" if near else help
         if not message.startswith("unrecognized arguments: "):
             return help
         said = next((w.partition("=")[0] for w in message.split()[2:] if w.startswith("-")), "")

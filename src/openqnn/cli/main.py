@@ -34,14 +34,16 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
             add_options(p, group)
         add_options(p, ReportOptions, command.missing_options())
         add_options(p, TrustOptions)
-        p.set_defaults(run=command.run)
+        p.set_defaults(run=command.run, parser=p)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     asked = words[:1] if words and words[0] in command_names() else None  # only that one is imported
-    arguments = parser(asked).parse_args(words)
+    arguments, unknown = parser(asked).parse_known_args(words)
+    if unknown:  # told by the command's own parser, which knows what is near
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return execute(lambda: _run(arguments))
 
 

@@ -31,7 +31,7 @@ def tool() -> int:
     from openqnn.cli.elsewhere import ELSEWHERE
 
     if name in ELSEWHERE:
-        print(f"error: {name} is not part of openqnn\n  hint: {ELSEWHERE[name]}", file=sys.stderr)
+        print(f"error: {name} is not part of openqnn [OQ140]\n  hint: {ELSEWHERE[name]}", file=sys.stderr)
         return 2
     if name in PREWARMED:
         from openqnn.cli.prewarm import run_prewarmed
