@@ -13,6 +13,7 @@ from openqnn import errors
 from openqnn.errors import OpenQnnWarning
 
 if TYPE_CHECKING:
+    from openqnn.analysis.compare_backends import compare
     from openqnn.api.compile import compile
     from openqnn.api.convert import Report, check, convert
     from openqnn.api.custom_ops import load_custom_ops
@@ -36,6 +37,7 @@ __all__ = [
     "Session",
     "Value",
     "check",
+    "compare",
     "compile",
     "composite",
     "convert",
@@ -51,6 +53,7 @@ __all__ = [
 
 _HOMES = {
     "openqnn.ir": ("Encoding", "Graph", "Node", "Value"),
+    "openqnn.analysis.compare_backends": ("compare",),
     "openqnn.api.compile": ("compile",),
     "openqnn.frontends.custom_ops": ("composite",),
     "openqnn.ops.custom_function": ("custom_op",),

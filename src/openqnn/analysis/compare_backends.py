@@ -1,0 +1,279 @@
+"""Where two backends part: the same graph on both, on the same samples, held against each other tensor by
+tensor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from openqnn.analysis.half_precision import half_problems
+from openqnn.api.files import open_graph
+from openqnn.errors import BackendError, InputError, LibraryError, UsageError
+from openqnn.ir import Array, Graph, Node, Value
+from openqnn.qnn.library import is_htp
+from openqnn.quant.samples import is_whole, samples_of
+from openqnn.quant.verdict import shown
+from openqnn.runtime.boundary import accepted
+from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.runtime.metrics import decibels
+from openqnn.runtime.runner import Runner
+from openqnn.targets.registry import BUILT_IN, HTP
+from openqnn.vendor.runners import GraphExecutable
+
+Samples = Sequence[Mapping[str, Array]]
+LIMIT = 40.0  # dB between two backends, below which they are said to part
+SHARE = 6.0  # dB below what a node reads, from where on the loss is said to be its own
+TOGETHER = 192  # tensors that a library shows in one run; where it refuses so many, fewer
+
+
+@dataclass(slots=True)
+class Gap:
+    """Sums over samples of what one backend has for a tensor, and of how far the other is from it."""
+
+    signal: float = 0.0
+    noise: float = 0.0
+    product: float = 0.0
+    power: float = 0.0
+    largest: float = 0.0
+    reach: float = 0.0
+
+    def add(self, one: Array, other: Array) -> None:
+        """One sample. What is not finite in the first (a mask) is left out; only in the other, it is lost."""
+        x, y = (a.astype(np.float64).reshape(-1) for a in (one, other))
+        good = np.isfinite(x)
+        x, y = (x, y) if good.all() else (x[good], y[good])
+        if not x.size:
+            return
+        self.reach = max(self.reach, float(np.abs(x).max()))
+        if not np.isfinite(y).all():
+            self.noise = self.largest = inf
+            return
+        error = np.abs(x - y)
+        self.signal += float(x @ x)
+        self.power += float(y @ y)
+        self.product += float(x @ y)
+        self.noise += float(error @ error)
+        self.largest = max(self.largest, float(error.max()))
+
+    @property
+    def sqnr(self) -> float:
+        """The energy of the first over that of the difference, in dB."""
+        return decibels(self.signal, self.noise) if isfinite(self.noise) else -inf
+
+    @property
+    def cosine(self) -> float:
+        lengths = sqrt(self.signal * self.power)
+        return min(1.0, self.product / lengths) if lengths > 0 else float(self.signal == self.power)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGap:
+    """A tensor on both backends: how far apart, and how far apart the worst is that its node reads.
+
+    `parts` says that the node itself loses it. `half` says what half precision cannot hold of it.
+    """
+
+    name: str
+    op: str
+    node: str
+    source: str
+    dtype: str
+    shape: tuple[int, ...]
+    sqnr: float
+    before: float
+    cosine: float
+    largest: float
+    reach: float
+    parts: bool
+    half: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputGap:
+    """An output of the graph on both backends, where no tensor inside is looked at."""
+
+    name: str
+    sqnr: float
+    cosine: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True)
+class BackendGaps:
+    """Tensors in the order of computation. `tapping` is how far the second backend's outputs are from
+    themselves, in dB, when tensors inside are looked at; `hidden` are tensors that only one can show."""
+
+    graph: str
+    first: str
+    second: str
+    samples: int
+    limit: float
+    outputs: tuple[OutputGap, ...]
+    tensors: tuple[TensorGap, ...]
+    hidden: tuple[str, ...]
+    tapping: float
+
+    @property
+    def parting(self) -> tuple[TensorGap, ...]:
+        """The tensors whose own nodes lose them, in the order of computation."""
+        return tuple(t for t in self.tensors if t.parts)
+
+    @property
+    def agree(self) -> bool:
+        return all(each.sqnr >= self.limit for each in self.outputs)
+
+    def __str__(self) -> str:
+        outputs = ", ".join(f"{o.name} {shown(o.sqnr)}" for o in self.outputs)
+        said = f"{self.second} against {self.first} on {self.samples} samples: {outputs}"
+        return said + (f"; they part first at '{self.parting[0].name}'" if self.parting else "")
+
+
+def compare(
+    model: Graph | str | os.PathLike[str],
+    data: Any,
+    backend: str = HTP,
+    *,
+    reference: str = BUILT_IN,
+    samples: int = 4,
+    soc: str | int | None = None,
+    timeout: float = 600.0,
+    limit: float = LIMIT,
+) -> BackendGaps:
+    """Where two backends part, tensor by tensor, on the first samples of `data`, which is anything that
+    `quantize` takes. Below `limit` dB a tensor counts as apart."""
+    if backend == reference:
+        raise UsageError(f"{backend} would be held against itself", hint="backend='htp'")
+    graph = model if isinstance(model, Graph) else open_graph(model)
+    chosen = list(islice(filter(is_whole, samples_of(graph, data)), samples))
+    return compare_backends(graph, chosen, backend, reference, soc=soc, timeout=timeout, limit=limit)
+
+
+def compare_backends(
+    graph: Graph,
+    samples: Samples,
+    second: str = HTP,
+    first: str = BUILT_IN,
+    *,
+    soc: str | int | None = None,
+    timeout: float = 600.0,
+    limit: float = LIMIT,
+) -> BackendGaps:
+    """Runs a graph on two backends, each named as for a Session, and tells tensor by tensor where they part.
+
+    Tensors count as apart below `limit` dB. What a backend joins in one kernel may change when it is looked
+    at: that is measured, too.
+    """
+    if not samples:
+        raise InputError("there are no samples without NaN to compare on", hint="give at least one")
+    runners = [_runner(graph, name, soc, timeout) for name in (first, second)]
+    try:
+        both = _Both(graph, *runners, samples)
+        both.compare()
+    finally:
+        for runner in runners:
+            runner.close()
+    return BackendGaps(
+        graph.name, first, second, len(samples), limit,
+        tuple(OutputGap(n, g.sqnr, g.cosine, g.largest) for n, g in both.plain.items()),
+        tuple(_tensors(graph, both.inner, limit, _half(graph, samples, second))),
+        tuple(n for n in both.computed if n not in both.inner),
+        min((g.sqnr for g in both.tapped.values()), default=inf),
+    )  # fmt: skip
+
+
+def _runner(graph: Graph, backend: str, soc: str | int | None, timeout: float) -> Runner:
+    if backend == BUILT_IN:
+        return CpuExecutable(graph)
+    return GraphExecutable(graph, backend, soc if _is_htp(backend) else None, timeout)
+
+
+def _is_htp(backend: str) -> bool:
+    return backend == HTP or is_htp(backend)
+
+
+class _Both:
+    """A graph on two backends, and the gaps between them as they are found."""
+
+    def __init__(self, graph: Graph, first: Runner, second: Runner, samples: Samples) -> None:
+        self.first, self.second, self.samples = first, second, samples
+        self.given = [accepted(graph, sample) for sample in samples]
+        self.values = {v.name: v for v in graph.values()}
+        self.own = [v.name for v in graph.outputs]
+        self.computed = [v.name for n in graph.nodes for v in n.outputs]
+        self.plain, self.tapped = ({name: Gap() for name in self.own} for _ in range(2))
+        self.inner: dict[str, Gap] = {}
+        self.alone = [self.second.run(given) for given in self.given]
+
+    def compare(self) -> None:
+        """The outputs with nothing looked at, and then all tensors that both can show."""
+        for given, other in zip(self.given, self.alone, strict=True):
+            self._add(self.plain, self.first.run(given), other)
+        shown = set(self.first.tensor_names) & set(self.second.tensor_names)
+        waiting = list(_together([n for n in self.computed if n in shown], self.own))
+        while waiting:
+            names = waiting.pop(0)
+            try:
+                self._look_at(names)
+            except (BackendError, LibraryError):
+                half = len(names) // 2
+                waiting += [names[:half], names[half:]] if half else []
+
+    def _look_at(self, names: Sequence[str]) -> None:
+        found = {name: Gap() for name in names}
+        wanted = list(dict.fromkeys([*self.own, *names]))
+        for given, before in zip(self.given, self.alone, strict=True):
+            other = self.second.run(given, wanted)
+            self._add(found, self.first.run(given, names), other)
+            self._add(self.tapped, before, other)
+        self.inner |= found
+
+    def _add(self, gaps: Mapping[str, Gap], one: Mapping[str, Array], other: Mapping[str, Array]) -> None:
+        for name, gap in gaps.items():
+            gap.add(*(_real(self.values[name], arrays[name]) for arrays in (one, other)))
+
+
+def _together(names: Sequence[str], own: Sequence[str]) -> Iterator[list[str]]:
+    """The tensors that are looked at in one run."""
+    each = max(TOGETHER - len(own), 1)
+    for start in range(0, len(names), each):
+        yield list(names[start : start + each])
+
+
+def _real(value: Value, array: Array) -> Array:
+    coded = value.encoding is not None and array.dtype.kind in "iu"
+    return value.encoding.dequantize(array) if coded and value.encoding is not None else array
+
+
+def _half(graph: Graph, samples: Samples, backend: str) -> dict[str, str]:
+    """By tensor what half precision, in which HTP computes floats, cannot hold of it."""
+    if not _is_htp(backend) or not any(v.dtype.is_float for n in graph.nodes for v in n.outputs):
+        return {}
+    return {each.tensor: str(each) for each in half_problems(graph, samples)}
+
+
+def _tensors(
+    graph: Graph, gaps: Mapping[str, Gap], limit: float, half: Mapping[str, str]
+) -> Iterator[TensorGap]:
+    """The tensors in order. A node parts where all that it reads is well, or its result is far worse."""
+    known: dict[str, float] = {}
+    for node in graph.nodes:
+        before = min((known.get(v.name, inf) for v in node.inputs if v is not None), default=inf)
+        for value in node.outputs:
+            gap = gaps.get(value.name)
+            known[value.name] = before if gap is None else gap.sqnr
+            if gap is not None:
+                yield _tensor(node, value, gap, before, limit, half.get(value.name, ""))
+
+
+def _tensor(node: Node, value: Value, gap: Gap, before: float, limit: float, half: str) -> TensorGap:
+    parts = gap.sqnr < limit and gap.sqnr < before - SHARE
+    return TensorGap(
+        value.name, node.op, node.name, str(node.source or ""), value.dtype.label, value.shape, gap.sqnr,
+        before, gap.cosine, gap.largest, gap.reach, parts, half,
+    )  # fmt: skip
