@@ -8,6 +8,7 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Encoding, Graph, Value
 from openqnn.ops import Builder
+from openqnn.runtime.metrics import sqnr
 from tests.htp.test_simulation_fused import byte, differing, fixed
 from tests.qnn.nets import needs_htp
 
@@ -58,3 +59,21 @@ def test_what_an_rms_norm_cuts_off_is_made_good_for() -> None:
     coded = made.outputs[0].encoding
     assert coded is not None
     assert abs(float(np.mean(got - want))) < 0.1 * coded.scale[0]
+
+
+@pytest.mark.parametrize("shape", [(1, 24, 4, 24), (24, 4, 24)])
+def test_rms_norms_of_heads_are_those_of_their_own_rows(shape: tuple[int, ...]) -> None:
+    """With several axes in front of the last, HTP gave other rows: 5 dB in floats, and -9 in bytes."""
+    rng, graph = np.random.default_rng(1), Graph("norm")
+    x = graph.add_input("x", DType.FLOAT_32, shape)
+    b, count = Builder(graph, "test"), shape[-1]
+    gamma, beta = (b.const(a.astype(np.float32)) for a in (rng.uniform(0.4, 2, count), np.zeros(count)))
+    graph.add_output(b("RmsNorm", x, gamma, beta, axes=(len(shape) - 1,), epsilon=1e-6))
+    data = [{"x": rng.normal(0, 1, shape).astype(np.float32)} for _ in range(4)]
+    fixed_graph = openqnn.quantize(graph, data, act_bw=8)
+    with openqnn.Session(graph) as real, openqnn.Session(fixed_graph, "htp") as htp:
+        (want,), (got,) = real.run(data[0]).values(), htp.run(data[0]).values()
+    assert sqnr(want, got) > 30
+    with openqnn.Session(graph, "htp") as half:
+        (got,) = half.run(data[0]).values()
+    assert sqnr(want, got) > 60

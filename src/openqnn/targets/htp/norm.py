@@ -84,3 +84,15 @@ def rms_beta_is_ignored(node: Node, b: Builder) -> Instead:
     done = again(b, node, node.x(0), node.inputs[1], zeros)
     shape = tuple(d if i in node.ints("axes") else 1 for i, d in enumerate(node.x(0).shape))
     return b.add(done, view(b, node.x(2), shape))
+
+
+@rule("RmsNorm")
+def rms_of_one_list_of_rows(node: Node, b: Builder) -> Instead:
+    # With more than one axis longer than 1 in front of the last, as for the heads of attention, results are
+    # those of other rows: in bytes always, in half precision mostly.
+    x = node.x(0)
+    last = (x.rank - 1,)
+    if node.ints("axes") != last or sum(size > 1 for size in x.shape[:-1]) < 2:
+        return None
+    rows = view(b, x, (prod(x.shape[:-1]), x.shape[-1]))
+    return view(b, again(b, node, rows, *node.inputs[1:], axes=(1,)), x.shape)
