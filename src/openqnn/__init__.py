@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openqnn.api.fuse import expand, fuse
     from openqnn.api.quantize import quantize
     from openqnn.api.session import Session
+    from openqnn.api.split_outputs import split_outputs
     from openqnn.frontends.custom_ops import composite
     from openqnn.ir import Encoding, Graph, Node, Value
     from openqnn.ops.custom_function import custom_op
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "load_custom_ops",
     "quantize",
+    "split_outputs",
 ]
 
 
@@ -63,6 +65,7 @@ _HOMES = {
     "openqnn.api.fuse": ("expand", "fuse"),
     "openqnn.api.quantize": ("quantize",),
     "openqnn.api.session": ("Session",),
+    "openqnn.api.split_outputs": ("split_outputs",),
     "openqnn.ort_qnn.inference_session": ("InferenceSession",),
 }
 

@@ -18,7 +18,7 @@ from openqnn.quant.held_out import MOST, HeldOut, TestSet, counted_words
 from openqnn.quant.recipe import Recipe
 from openqnn.quant.sample_reservoir import SampleReservoir
 from openqnn.quant.samples import is_whole, samples_of
-from openqnn.quant.verdict import GOOD, LEAST_GOOD, Remedy, Verdict, figures_of, judged
+from openqnn.quant.verdict import GOOD, LEAST_GOOD, Remedy, Verdict, coarse_joins, figures_of, judged
 from openqnn.runtime.compare import Outputs
 
 MOST_TESTED = 64  # samples of test data
@@ -46,6 +46,8 @@ def judge_graph(
     """The verdict; where it is not good, with the cheapest of some changes that makes it so, or the best."""
     outputs = Outputs(origin, tested.samples)
     found = judged(figures_of(origin, outputs, made), tested.words)
+    if found is not None:
+        found = replace(found, joins=coarse_joins(origin, outputs, made))
     if found is None or found.word == GOOD:
         return found
     best: Remedy | None = None
@@ -76,5 +78,7 @@ def _changes(recipe: Recipe) -> Iterator[tuple[str, str, Recipe]]:
 
 def say_verdict(verdict: Verdict | None) -> None:
     """Warns, unless all is well."""
+    for said in verdict.joins if verdict is not None else ():
+        warnings.warn(said, AccuracyWarning, stacklevel=3)
     if verdict is not None and verdict.word != GOOD:
         warnings.warn(str(verdict), AccuracyWarning, stacklevel=3)

@@ -17,6 +17,17 @@ def named_file(text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
+class SplitOptions:
+    """Outputs that join boxes and scores."""
+
+    split_outputs: tuple[str, ...] | None = option(
+        None, "--split_outputs", metavar="NAME", nargs="*",
+        help="end the graph before outputs that join values of different kinds, such as boxes and scores, and"
+        " give the parts as outputs; with names, split these",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class ConvertOutput:
     """The result."""
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from openqnn.ir import Given, Graph, Node, Value
 from openqnn.ops import Kind, kind_of, schema_of
+from openqnn.passes.boundary.split_joins import is_bounded
 from openqnn.quant.plan import carries, is_real, is_weight, operands
 from openqnn.quant.recipe import FLOAT, Recipe
 from openqnn.targets.htp.kernels.words.products import goes_astray
@@ -113,20 +114,12 @@ def _is_small(node: Node, largest: int) -> bool:
 def _mixed(graph: Graph) -> Iterable[Node]:
     """What joins values of a known range, such as scores, with others, such as boxes, to a graph output."""
     joins = [n for n in graph.nodes if len(carries(n)) > 1 and _ends(graph, n)]
-    return [n for n in joins if len({_is_bounded(v) for v in carries(n)}) == 2]
+    return [n for n in joins if len({is_bounded(v) for v in carries(n)}) == 2]
 
 
 def _ends(graph: Graph, node: Node) -> bool:
     """Whether nothing computes with what a node makes."""
     return all(carries(user) and _ends(graph, user) for v in node.outputs for user in v.users)
-
-
-def _is_bounded(value: Value) -> bool:
-    node = value.producer
-    if node is None:
-        return False
-    moved, schema = carries(node), schema_of(node)
-    return all(map(_is_bounded, moved)) if moved else schema.output_range is not None and not schema.clips
 
 
 def _squares(graph: Graph) -> Iterable[Node]:

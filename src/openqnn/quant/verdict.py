@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 
-from openqnn.ir import Graph, Value
-from openqnn.ops.layout import permutation_of
-from openqnn.quant.plan import carries
+from openqnn.ir import Graph
+from openqnn.passes.boundary.split_joins import joins_of
 from openqnn.runtime.compare import Noise, Outputs, Part
 
 GOOD, DOUBTFUL, USELESS = "good", "doubtful", "useless"
 LEAST_GOOD, LEAST_USEFUL = 20.0, 10.0  # dB
 LOST = 1.0  # dB: less than that is nothing
 MOST_PARTS = 8
+WIDEST = 16
+FEW = 32  # steps of an output that one of its parts should have
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,13 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The word, what it rests on, and the cheapest change that helped."""
+    """The word, what it rests on, the cheapest change that helped, and what is to be said of joins."""
 
     word: str
     figures: tuple[Figure, ...]
     on: str
     remedy: Remedy | None = None
+    joins: tuple[str, ...] = ()
 
     @property
     def worst(self) -> Figure:
@@ -90,23 +92,28 @@ def judged(figures: Sequence[Figure], on: str, remedy: Remedy | None = None) -> 
 
 def joined_parts(graph: Graph) -> list[Part]:
     """The parts of outputs that are put together last, such as boxes and scores."""
-    return [part for value in graph.outputs for part in _parts(value)]
+    return [
+        Part(join.output, piece.label, join.axis, piece.start, piece.stop)
+        for join in joins_of(graph)
+        for piece in join.pieces
+        if len(join.pieces) <= MOST_PARTS
+    ]
 
 
-def _parts(output: Value) -> Iterable[Part]:
-    node, turns = output.producer, list[Sequence[int]]()
-    while node is not None and (turn := permutation_of(node)) is not None:
-        turns.append(turn)
-        node = node.x(0).producer
-    if node is None or len(carries(node)) < 2 or "axis" not in node.params:
-        return
-    joined = [v for v in node.inputs if v is not None]
-    axis = node.int("axis") % node.out.rank
-    place = axis
-    for turn in reversed(turns):
-        place = list(turn).index(place)
-    start = 0
-    for value in joined if len(joined) <= MOST_PARTS else ():
-        size = value.shape[axis]
-        yield Part(output.name, value.name, place, start, start + size)
-        start += size
+def coarse_joins(origin: Graph, outputs: Outputs, fixed: Graph) -> tuple[str, ...]:
+    """What is to be said of outputs that join values of so different ranges that one gets few steps."""
+    encodings = {v.name: v.encoding for v in fixed.outputs}
+    found: dict[str, str] = {}
+    for part in joined_parts(origin):
+        encoding, (low, high) = encodings.get(part.output), outputs.range_of(part)
+        if encoding is None or encoding.axis is not None or not 0 < high - low < FEW * encoding.scale[0]:
+            continue
+        step = f"one step of its {encoding.bitwidth} bits is {encoding.scale[0]:.3g}"
+        finer = "16-bit activations have finer steps, and " if encoding.bitwidth < WIDEST else ""
+        found.setdefault(
+            part.output,
+            f"output '{part.output}' joins values of different ranges: {step}, and part '{part.label}' has"
+            f" values from {low:.3g} to {high:.3g}; {finer}with --split_outputs (openqnn.split_outputs) the"
+            " graph ends before the join and gives the parts",
+        )
+    return tuple(found.values())

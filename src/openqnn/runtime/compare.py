@@ -127,6 +127,11 @@ class Outputs:
         self._real, self._samples = real, list(samples)
         self._arrays = list(_run(real, self._samples))
 
+    def range_of(self, part: Part) -> tuple[float, float]:
+        """The least and the largest number of a part of an output, over all samples."""
+        found = [part.of(arrays[part.output]) for arrays in self._arrays]
+        return min(float(a.min()) for a in found), max(float(a.max()) for a in found)
+
     def noise_of(
         self, fixed: Graph, parts: Sequence[Part] = ()
     ) -> tuple[dict[str, Noise], dict[Part, Noise]]:

@@ -7,9 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from openqnn.cli.command import Command, Report
-from openqnn.cli.shared.graph_files import check_graph_file, write_graph_file
+from openqnn.cli.shared.graph_files import check_graph_file, split_as_asked, write_graph_file
 from openqnn.options.field import read_options
-from openqnn.options.output import ConvertOutput
+from openqnn.options.output import ConvertOutput, SplitOptions
 from openqnn.options.source import SourceOptions
 
 
@@ -31,6 +31,7 @@ def run_convert(arguments: Namespace) -> Report:
             graph = load(source.model)
         else:
             graph = convert(source.model, **settings)
+        graph = split_as_asked(graph, read_options(arguments, SplitOptions), quiet=output.quiet)
         stages.update("write", 0, 1)
         with replacing_any_kind(output.overwrite):
             write_graph_file(graph, target)
@@ -43,4 +44,6 @@ def run_convert(arguments: Namespace) -> Report:
     return Report(record, lambda: print(f"{target}: {len(graph.nodes)} nodes, {size:,} bytes"))
 
 
-COMMAND = Command("convert", "Convert a model to a QNN graph.", (SourceOptions, ConvertOutput), run_convert)
+COMMAND = Command(
+    "convert", "Convert a model to a QNN graph.", (SourceOptions, ConvertOutput, SplitOptions), run_convert
+)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openqnn.cli.command import Command
-from openqnn.cli.shared.graph_files import check_graph_file, write_graph_file
+from openqnn.cli.shared.graph_files import check_graph_file, split_as_asked, write_graph_file
 from openqnn.cli.shared.quantizing import (
     Asked,
     check_encodings,
@@ -23,6 +23,7 @@ from openqnn.cli.shared.quantizing import (
 from openqnn.errors import OutputError, UsageError
 from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.field import read_options
+from openqnn.options.output import SplitOptions
 from openqnn.options.quantizer import (
     QuantizeOutput,
     QuantizerChoices,
@@ -55,8 +56,10 @@ def run_quantize(arguments: Namespace) -> int:
     _check_beside(asked, output, target, source)
     goal = read_options(arguments, QuantizeTarget)
     found: list[Outcome] = []
+    opened = open_graph(source, **given.settings())
+    opened = split_as_asked(opened, read_options(arguments, SplitOptions), quiet=output.quiet)
     made = quantized(
-        open_graph(source, **given.settings()), asked, Recipe(), quiet=output.quiet,
+        opened, asked, Recipe(), quiet=output.quiet,
         algorithms=DEFAULT_ALGORITHMS, target=goal, outcome=found.append, test_data=output.test_data,
     )  # fmt: skip
     with replacing_any_kind(output.overwrite):
@@ -165,6 +168,14 @@ def _facts(found: Outcome, made: Graph, asked: Asked) -> tuple[tuple[str, str], 
 COMMAND = Command(
     "quantize",
     "Quantize a model: a graph in fixed point, and what that costs.",
-    (SourceOptions, QuantizeOutput, QuantizeTarget, QuantizerData, QuantizerChoices, QuantizerEncodings),
+    (
+        SourceOptions,
+        QuantizeOutput,
+        SplitOptions,
+        QuantizeTarget,
+        QuantizerData,
+        QuantizerChoices,
+        QuantizerEncodings,
+    ),
     run_quantize,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,22 @@ from openqnn.errors import OutputError
 
 if TYPE_CHECKING:
     from openqnn.ir import Graph
+    from openqnn.options.output import SplitOptions
 
 SOURCE = ".cpp"
+
+
+def split_as_asked(graph: Graph, asked: SplitOptions, *, quiet: bool = False) -> Graph:
+    """The graph, or one that ends before joined outputs, and which outputs it has then."""
+    from openqnn.api.split_outputs import split_outputs
+
+    if asked.split_outputs is None:
+        return graph
+    made = split_outputs(graph, tuple(asked.split_outputs))
+    if not quiet:
+        shown = ", ".join(f"{v.name} {list(v.shape)}" for v in made.outputs)
+        print(f"outputs: {shown}", file=sys.stderr)
+    return made
 
 
 def write_graph_file(graph: Graph, target: Path) -> None:
