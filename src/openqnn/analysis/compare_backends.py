@@ -173,7 +173,7 @@ def compare_backends(
         raise InputError("there are no samples without NaN to compare on", hint="give at least one")
     runners = [_runner(graph, name, soc, timeout) for name in (first, second)]
     try:
-        both = _Both(graph, *runners, samples)
+        both = _Both(graph, runners, samples)
         both.compare()
     finally:
         for runner in runners:
@@ -200,8 +200,8 @@ def _is_htp(backend: str) -> bool:
 class _Both:
     """A graph on two backends, and the gaps between them as they are found."""
 
-    def __init__(self, graph: Graph, first: Runner, second: Runner, samples: Samples) -> None:
-        self.first, self.second, self.samples = first, second, samples
+    def __init__(self, graph: Graph, runners: Sequence[Runner], samples: Samples) -> None:
+        self.first, self.second = runners
         self.given = [accepted(graph, sample) for sample in samples]
         self.values = {v.name: v for v in graph.values()}
         self.own = [v.name for v in graph.outputs]
