@@ -24,7 +24,7 @@ from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.runtime.metrics import decibels
 from openqnn.runtime.runner import Runner
 from openqnn.targets.registry import BUILT_IN, HTP
-from openqnn.vendor.runners import GraphExecutable
+from openqnn.vendor.executables import GraphExecutable
 
 Samples = Sequence[Mapping[str, Array]]
 LIMIT = 40.0  # dB between two backends, below which they are said to part

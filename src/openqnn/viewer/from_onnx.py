@@ -95,6 +95,8 @@ def _attribute(attribute: onnx.AttributeProto) -> str:
     if attribute.type in (AttributeProto.TENSOR, AttributeProto.TENSORS):
         return f"a tensor of {list(attribute.t.dims)}"
     value: Any = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes) and len(value) > 200:  # an EPContext node may hold a whole binary
+        return f"{len(value):,} bytes"
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     return text if len(text) <= 200 else f"{text[:197]}..."
 

@@ -10,13 +10,15 @@ from openqnn.viewer.view import View, ViewNode, ViewTensor
 ADDED = "added"
 REMOVED = "removed"
 CHANGED = "changed"
-SOURCE = "ONNX"
+SOURCES = ("ONNX", "TFLite", "SavedModel", "TensorFlow graph", "PyTorch program", "Caffe")
+"""Kinds of views of a model as its framework wrote it: their attributes are not QNN's parameters."""
 
 
 def match_views(first: View, second: View) -> dict[str, Any]:
     """Pairs of node numbers, and for each side the nodes that differ with the reasons."""
     pairs = _pairs(first.nodes, second.nodes)
-    alike = (first.kind == SOURCE) == (second.kind == SOURCE)  # ONNX's attributes are not QNN's parameters
+    ours, theirs = (view.kind if view.kind in SOURCES else "" for view in (first, second))
+    alike = ours == theirs
     partners = {b: a for a, b in pairs}
     left: dict[int, list[str]] = {}
     right: dict[int, list[str]] = {}

@@ -8,58 +8,108 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from openqnn.analysis.context_summary import read_context, summarise_context
-from openqnn.analysis.sources import HOLDS_SEVERAL, read_nets
+from openqnn.analysis.sources import HOLDS_SEVERAL, NET_JSON, read_nets
 from openqnn.api.files import CONTEXT, open_graph
 from openqnn.emit.graph_from_net import graph_of
 from openqnn.errors import InputError, ModelError
 from openqnn.formats.oqnn import is_oqnn
-from openqnn.viewer.from_graph import INPUT, OUTPUT, view_from_graph
+from openqnn.viewer.from_graph import view_from_graph
 from openqnn.viewer.from_onnx import view_from_onnx
-from openqnn.viewer.view import Overlay, View, ViewNode, ViewTensor
+from openqnn.viewer.view import Overlay, View
 
 KINDS = {".dlc": "DLC", ".so": "model library", ".c": "Saver bundle", ".json": "model_net.json"}
+SAVER = "saver_output.c"
 
 
 def open_views(path: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> list[View]:
-    """The graphs of a file. `settings` are those of `convert`, for models with open dimensions."""
+    """The graphs of a file, or what else it tells of graphs. `settings` are those of `convert`, for models
+    that nothing else reads."""
     place = Path(path)
     if not place.exists():
         raise ModelError(f"{place}: no such file")
+    if place.is_dir():
+        return _folder_views(place)
     if is_oqnn(place):
         return [view_from_graph(open_graph(place), place.name, "OpenQNN graph")]
+    if place.suffix == NET_JSON:
+        return _json_views(place)
     if place.suffix in HOLDS_SEVERAL:
-        nets = read_nets(place)
-        titles = [place.name if len(nets) == 1 else f"{place.name}: {net.name}" for net in nets]
-        kind = KINDS[place.suffix]
-        return [view_from_graph(graph_of(net), t, kind) for net, t in zip(nets, titles, strict=True)]
+        return _record_views(place)
     if place.suffix == CONTEXT:
-        return _context_views(place)
-    if place.suffix == ".onnx":
-        return [view_from_onnx(place)]
-    return [view_from_graph(open_graph(place, **(settings or {})), place.name, "converted")]
+        from openqnn.viewer.readers.context import context_views
+
+        return context_views(place)
+    found = _source_views(place)
+    return found or [view_from_graph(open_graph(place, **(settings or {})), place.name, "converted")]
 
 
-def _context_views(path: Path) -> list[View]:
-    """A compiled graph has no nodes that could be shown: its boundary, sizes and settings."""
-    info = read_context(path)
-    summary = summarise_context(info)
-    common = {
-        "backend": summary.backend,
-        "target": summary.target,
-        "library": summary.build_id,
-        "bytes": f"{summary.bytes:,}",
-    }
-    found: list[View] = []
-    for graph in summary.graphs:
-        inputs = tuple(ViewTensor(text.split(" ")[0], text) for text in graph.inputs)
-        outputs = tuple(ViewTensor(text.split(" ")[0], text) for text in graph.outputs)
-        nodes = [ViewNode(t.name, INPUT, outputs=(t,), keys=(f"{INPUT}:{t.name}",)) for t in inputs]
-        nodes.append(ViewNode(graph.name, "Compiled", inputs=inputs, outputs=outputs, keys=(graph.name,)))
-        nodes += [ViewNode(t.name, OUTPUT, inputs=(t,), keys=(f"{OUTPUT}:{t.name}",)) for t in outputs]
-        facts = common | {name: f"{value:,}" for name, value in graph.settings.items()}
-        found.append(View(f"{path.name}: {graph.name}", "context binary", tuple(nodes), facts))
-    return found
+def _folder_views(folder: Path) -> list[View]:
+    """A SavedModel, a Saver bundle, or what a debugger left."""
+    from openqnn.frontends.tensorflow.kinds import kind_of
+    from openqnn.viewer.readers.debugger import debugger_view, result_file
+
+    if kind_of(folder):
+        return _source_views(folder)
+    if (folder / SAVER).is_file():
+        return _record_views(folder / SAVER)
+    result = result_file(folder)
+    if result is not None:
+        return [debugger_view(result)]
+    raise ModelError(
+        f"{folder}: there is nothing in this folder that can be shown",
+        hint="SavedModels, Saver bundles and results of debuggers are folders; of others name the file",
+    )
+
+
+def _record_views(path: Path) -> list[View]:
+    """The graphs of a file that has them as QNN's records."""
+    nets = read_nets(path)
+    titles = [path.name if len(nets) == 1 else f"{path.name}: {net.name}" for net in nets]
+    return [
+        view_from_graph(graph_of(net), t, KINDS[path.suffix]) for net, t in zip(nets, titles, strict=True)
+    ]
+
+
+def _json_views(path: Path) -> list[View]:
+    """A net.json, an encodings file, or what a debugger found."""
+    from openqnn.viewer.readers.debugger import debugger_view, is_debugger_result
+    from openqnn.viewer.readers.encodings import are_encodings, encodings_view
+
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: no JSON: {error}") from error
+    if are_encodings(content):
+        return [encodings_view(path)]
+    if is_debugger_result(content):
+        return [debugger_view(path)]
+    return _record_views(path)
+
+
+def _source_views(path: Path) -> list[View]:
+    """A model as its framework wrote it, and what else is told by content; nothing where it is of no kind
+    that is known."""
+    from openqnn.frontends import tflite
+    from openqnn.frontends.tensorflow import kinds
+    from openqnn.frontends.torch.archive import ArchiveKind, kind_of
+    from openqnn.viewer.readers import context, debugger, encodings, profile, pt2, saved_model
+    from openqnn.viewer.readers import tflite as tflite_reader
+
+    if path.suffix == ".onnx":
+        return [view_from_onnx(path), *context.epcontext_views(path)]
+    if tflite.recognizes(path):
+        return tflite_reader.tflite_views(path)
+    if kinds.kind_of(path) in ("saved_model", "frozen"):
+        return saved_model.saved_model_views(path)
+    if kind_of(path) is ArchiveKind.EXPORTED:
+        return [pt2.pt2_view(path)]
+    if path.suffix == ".encodings":
+        return [encodings.encodings_view(path)]
+    if profile.is_profile(path):
+        return [profile.profile_view(path)]
+    if path.name == debugger.NAMED[-1]:
+        return [debugger.debugger_view(path)]
+    return []
 
 
 def read_overlay(path: str | os.PathLike[str]) -> Overlay:

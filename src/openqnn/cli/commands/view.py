@@ -53,11 +53,11 @@ def _check_page(target: Path) -> None:
 def _views(model: str, settings: dict[str, Any], converted: bool) -> list[View]:
     from openqnn.api.files import open_graph
     from openqnn.viewer.from_graph import view_from_graph
-    from openqnn.viewer.match_views import SOURCE
+    from openqnn.viewer.match_views import SOURCES
     from openqnn.viewer.open_views import open_views
 
     views = open_views(model, settings)
-    if converted and views[0].kind == SOURCE:
+    if converted and views[0].kind in SOURCES:
         views.append(
             view_from_graph(open_graph(model, **settings), f"{Path(model).stem} as QNN", "QNN graph")
         )

@@ -1,0 +1,132 @@
+"""Every kind of file has a view, with what the file itself says of its nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from openqnn.errors import InputError, ModelError, UsageError
+from openqnn.frontends.tensorflow.graph_messages import _messages
+from openqnn.vendor.trust import trusting
+from openqnn.viewer.open_views import open_views
+from openqnn.viewer.page import html_page
+from openqnn.viewer.view import View
+from tests.models.fetch import model_path
+from tests.viewer.every_kind import PROGRAMS, every_kind
+
+LISTS = ("profiling log", "encodings file", "debugger result")
+CODE = ("model library", "Saver bundle")
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return every_kind(tmp_path_factory.mktemp("kinds"))
+
+
+def opened(path: Path) -> list[View]:
+    with trusting():
+        return open_views(path)
+
+
+def test_every_kind_of_file_opens(kinds: dict[str, Path]) -> None:
+    for kind, path in kinds.items():
+        views = opened(path)
+        assert views[-1].kind == ("context binary" if kind == "EPContext" else kind)
+        assert views[0].nodes and views[0].facts, kind
+        assert bool(views[0].edges()) != (kind in LISTS), kind
+        assert len(html_page(views)) < 1.5e6, kind
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_programs_are_run_only_when_that_is_said(kinds: dict[str, Path], kind: str) -> None:
+    with pytest.raises(UsageError, match="--run_code"):
+        open_views(kinds[kind])
+
+
+def test_nodes_of_a_program_have_the_users_line() -> None:
+    (view,) = open_views(PROGRAMS / "cnn.pt2")
+    calls = [node for node in view.nodes if node.op.startswith("aten.")]
+    assert calls and all(node.source.startswith("make_programs.py:") for node in calls)
+    conv = next(node for node in calls if node.op == "aten.conv2d")
+    weight = next(t for t in conv.inputs if t.name.endswith("weight"))
+    assert weight.statistics is not None and weight.statistics["elements"] > 8
+    assert conv.params["module"] == "first.conv"
+
+
+def test_a_tflite_model_has_its_own_operators_and_encodings() -> None:
+    main, _ = open_views(model_path("microwakeword_okay_nabu"))
+    conv = next(node for node in main.nodes if node.op == "DEPTHWISE_CONV_2D")
+    assert conv.params["padding"] in ("SAME", "VALID")
+    assert all("scale" in tensor.encoding for tensor in conv.outputs)
+    assert "axis" in conv.inputs[1].encoding
+
+
+def test_calls_in_a_saved_model_are_its_functions(kinds: dict[str, Path]) -> None:
+    (view,) = open_views(kinds["SavedModel"])
+    ops = {node.op for node in view.nodes}
+    assert {"Conv2D", "VarHandleOp", "Input", "Output"} <= ops
+    assert not any("PartitionedCall" in op for op in ops)
+    loose = {t.name for n in view.nodes for t in n.inputs} - {t.name for n in view.nodes for t in n.outputs}
+    assert all(tensor.shape != () or tensor.dtype for node in view.nodes for tensor in node.inputs), loose
+
+
+def test_a_frozen_graph_is_shown_up_to_its_ends(tmp_path: Path) -> None:
+    saved = _messages()["SavedModel"]()
+    saved.ParseFromString(Path(model_path("basic_pitch_saved_model")).read_bytes())
+    (tmp_path / "frozen.pb").write_bytes(saved.meta_graphs[0].graph_def.SerializeToString())
+    (view,) = open_views(tmp_path / "frozen.pb")
+    assert view.kind == "TensorFlow graph" and any(node.op == "Conv2D" for node in view.nodes)
+
+
+def test_functions_that_call_themselves_are_refused(tmp_path: Path) -> None:
+    graph = _messages()["Graph"]()
+    for name in ("f", "g"):
+        function = graph.library.function.add()
+        function.signature.name = name
+        for number in range(2):
+            function.node_def.add(name=f"call{number}", op="g" if name == "f" else "f")
+    graph.node.add(name="start", op="f")
+    (tmp_path / "loop.pb").write_bytes(graph.SerializeToString())
+    with pytest.raises(ModelError, match="call themselves"):
+        open_views(tmp_path / "loop.pb")
+
+
+def test_a_context_tells_its_settings_and_types(kinds: dict[str, Path]) -> None:
+    (view,) = open_views(kinds["context binary"])
+    assert view.facts["backend"] == "HTP" and int(view.facts["bytes"].replace(",", "")) > 1000
+    assert "vtcm size" in view.facts and "optimization level" in view.facts
+    compiled = next(node for node in view.nodes if node.op == "Compiled")
+    assert all("scale" in tensor.encoding and tensor.shape for tensor in compiled.inputs)
+
+
+def test_a_log_has_every_node_with_its_time(kinds: dict[str, Path]) -> None:
+    (view,) = open_views(kinds["profiling log"])
+    (time,) = view.overlays
+    assert time.unit == "us" and set(time.values) == {node.name for node in view.nodes}
+    assert view.facts["executions"] == "2"
+
+
+def test_a_debuggers_layers_are_in_its_order(kinds: dict[str, Path]) -> None:
+    (view,) = open_views(kinds["debugger result"])
+    layers = json.loads((kinds["debugger result"] / "debug.json").read_text())["layers"]
+    assert [node.name for node in view.nodes] == [layer["tensor"] for layer in layers]
+    added = next(overlay for overlay in view.overlays if overlay.title == "added")
+    assert added.unit == "dB" and added.values
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", "["), ("b.json", "[1]"), ("c.json", "{}"), ("d.json", '{"encodings": 3}'), ("e.log", "x"),
+     ("f.pb", "\n\x05"), ("saved_model.pb", "junk"), ("g.encodings", "{}"), ("summary.csv", "a,b\n1,2\n")],
+)  # fmt: skip
+def test_what_cannot_be_read_is_said_with_its_name(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises((InputError, ModelError), match=name):
+        open_views(tmp_path / name)
+
+
+def test_an_empty_folder_is_told_from_a_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="nothing in this folder"):
+        open_views(tmp_path)
