@@ -121,7 +121,7 @@ def test_ops_are_asked_for_by_kind() -> None:
     assert len(found) <= OPS_COMPARED_BY_NAME, found
 
 
-# What HTP needs is in targets/htp; the layers below the tools name it where they cannot be told apart from it.
+# What HTP needs is in targets/htp. These layers name it where they cannot be told apart from it.
 CORE = ("ir", "ops", "passes", "runtime", "quant", "emit", "frontends", "api")
 CORE_MODULES_THAT_NAME_HTP = 31
 
