@@ -20,7 +20,7 @@ DANGLING_DOCSTRINGS = 0
 # Families: their modules are named by a kind of op or option, not by what they export.
 FAMILIES = (
     "ops", "options", "encodings", "htp", "frontends", "kernels", "rules", "patterns", "commands", "tools",
-    "cases",
+    "cases", "plugins",
 )  # fmt: skip
 DECISIONS = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.comprehension)
 

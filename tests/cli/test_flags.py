@@ -58,6 +58,41 @@ OURS = {
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
     "qnn-platform-validator": {"--output_dir"},
     "qnn-accuracy-debugger": {"--args_config"},
+    # two dashes where the original has one, and what it has not
+    "qnn-accuracy-evaluator": {
+        *(
+            f"--{name}"
+            for name in (
+                "model",
+                "target_arch",
+                "backend",
+                "preproc_file",
+                "comparator",
+                "tol_thresh",
+                "act_bw",
+                "bias_bw",
+                "input_info",
+                "onnx_symbol",
+                "device_id",
+                "work_dir",
+                "silent",
+                "debug",
+                "config",
+                "calib_file",
+                "inference_schema",
+                "inference_schema_tag",
+                "batchsize",
+                "set_global",
+                "use_memory_plugins",
+            )
+        ),
+        "-trust",
+        "--trust",
+        "-jobs",
+        "--jobs",
+        "-on",
+        "--on",
+    },
     "qnn-netron": {"--work_dir", "--port", "--no_browser"},
     "qnn-throughput-net-run": {
         "--html",

@@ -1,0 +1,24 @@
+"""qnn-accuracy-evaluator: the accuracy of a model on a dataset, and the best way to quantize it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from openqnn.cli.command import Tool
+from openqnn.options.evaluator import EvaluatorConfig, EvaluatorMinimal, EvaluatorShared
+
+
+def run_accuracy_evaluator(arguments: Namespace, _: str) -> int:
+    """0 where every inference has a result, 1 where one failed."""
+    from openqnn.cli.shared.evaluation_request import run_evaluation
+
+    return run_evaluation(arguments)
+
+
+TOOL = Tool(
+    "qnn-accuracy-evaluator",
+    "Rank all ways to quantize a model (minimal mode), or evaluate it on a dataset (config mode).",
+    "-model PATH -preproc_file FILE [options] | -config YAML [options]",
+    (EvaluatorMinimal, EvaluatorConfig, EvaluatorShared),
+    run_accuracy_evaluator,
+)
