@@ -178,8 +178,11 @@ def test_what_cannot_run_here_is_told_before_anything_is_done(place: Path) -> No
     start = [*model(place), "--default_verifier", "mse", "-l", str(place / "list.txt")]
     assert_refused(debugger(place, *start, "-r", "gpu"), "device")
     assert_refused(debugger(place, *start, "-r", "dspv66"), "no simulator")
-    assert_refused(debugger(place, *start, "-r", "htp", "-a", "aarch64-android"), "no device")
-    assert_refused(debugger(place, *start, "-r", "htp", "--deviceId", "f366ce60"), "no device")
+    assert_refused(debugger(place, *start, "-r", "htp", "-a", "aarch64-android"), "run on a device, and none")
+    gone = debugger(place, *start, "-r", "htp", "--target", "ssh://nobody@127.0.0.1:9")
+    assert_refused(gone, "nobody@127.0.0.1")
+    both = debugger(place, *start, "-r", "htp", "--deviceId", "1", "--target", "local")
+    assert_refused(both, "both name a device", code=2)
     assert_refused(debugger(place, *start, "-r", "htp", "--start_layer", "a"), "layerwise", code=2)
     assert_refused(debugger(place, *model(place), "-r", "cpu"), "--input_list is required", code=2)
     wrong = [w if w != "1,1,28,28" else "1,1,28,29" for w in start]

@@ -31,6 +31,7 @@ NEWER = {
 OF_ONNX = {
     "--preserve_io", "--dry_run", "--dump_custom_io_config_template", "--keep_int64_inputs", "--custom_ops",
 }  # fmt: skip
+DEVICE = {"--target", "--place", "--target_os", "--libraries"}
 OURS = {
     "qnn-tensorflow-converter": {"--tf_validate_models", *OF_ONNX, *NEWER},
     "qnn-pytorch-converter": {
@@ -54,10 +55,11 @@ OURS = {
         "--use_native_dtype",
     },
     "qairt-converter": {"-e", "--custom_ops", "--caffemodel", "--caffe_bin"},
-    "qnn-net-run": {"--soc"},  # HTP compiles float graphs for a SoC, and the original has no flag for it
+    # HTP compiles float graphs for a SoC, and the original has no flag for it
+    "qnn-net-run": {"--soc", *DEVICE},
     "qnn-context-binary-generator": {"--soc", "--htp_arch"},
-    "qnn-platform-validator": {"--output_dir"},
-    "qnn-accuracy-debugger": {"--args_config"},
+    "qnn-platform-validator": {"--output_dir", "--target", "--place", "--libraries"},
+    "qnn-accuracy-debugger": {"--args_config", *DEVICE},
     # two dashes where the original has one, and what it has not
     "qnn-accuracy-evaluator": {
         *(

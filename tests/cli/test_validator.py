@@ -29,7 +29,7 @@ def test_a_backend_that_works() -> None:
     result, rows = validate("--backend", "cpu", "--testBackend", "--coreVersion", "--libVersion")
     assert result.code == 0
     assert result.out == FILE.read_text()
-    assert "can only be validated on the device" in result.err
+    assert "is validated there: --target, --deviceId" in result.err
     (row,) = rows
     assert (row["Backend"], row["Library"], row["Unit Test"]) == ("cpu", "libQnnCpu.so", "passed")
     assert row["Core Version"].startswith("2.")
@@ -65,8 +65,8 @@ def test_libraries_of_a_folder(tmp_path: Path) -> None:
 def test_what_needs_a_device() -> None:
     android, _ = validate("--backend", "dsp", "--buildVariant", "aarch64-android")
     assert_refused(android, "such libraries run on a device only", code=2)
-    device, _ = validate("--backend", "dsp", "--deviceId", "emulator-5554")
-    assert_refused(device, "--deviceId: it asks a device", code=2)
+    device, _ = validate("--backend", "dsp", "--deviceId", "emulator-5554", "--target", "local")
+    assert_refused(device, "--target names a device, as --deviceId", code=2)
     assert not FILE.exists()
 
 

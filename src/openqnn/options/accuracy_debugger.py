@@ -100,7 +100,7 @@ class EngineStage:
     )  # fmt: skip
     architecture: str = option(
         "", "-a", "--architecture", metavar="NAME", choices=ARCHITECTURES,
-        help="x86_64-linux-clang: libraries of this host (no device is connected)",
+        help="x86_64-linux-clang: libraries of this host; with a device, what runs there is asked of it",
     )  # fmt: skip
     input_list: str = option("", "-l", "--input_list", metavar="FILE", help="a list of raw input files")
     engine_path: str = option(
@@ -129,8 +129,16 @@ class EngineRun:
     """Inference engine: the run."""
 
     device_id: str = option(
-        "", "--deviceId", metavar="SERIAL", help="a device (none is reached from this host)"
+        "", "--deviceId", metavar="SERIAL", help="run on the device that adb knows by this serial number"
     )
+    target: str = option(
+        "", "--target", metavar="DEVICE", help="run on a device: local, ssh://user@host[:port], adb[:SERIAL]"
+    )
+    target_os: str = option("", "--target_os", metavar="NAME", help="what the device runs, as of qnn-net-run")
+    libraries: str = option(
+        "", "--libraries", metavar="PATH", help="a wheel or folder with Qualcomm's libraries for the device"
+    )
+    place: str = option("", "--place", metavar="DIR", help="a folder on the device with room (default: /tmp)")
     host_device: str = option(
         "x86", "--host_device", metavar="NAME", choices=("x86",), help="what converts: x86"
     )

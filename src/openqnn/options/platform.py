@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openqnn.options.field import option, refused
-
-NEEDS_DEVICE = "it asks a device, and no device is reachable from this tool in this version"
+from openqnn.options.field import option
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,30 @@ class ValidatorOptions:
     output_dir: str = option(
         "output", "--output_dir", metavar="DIR", help="where the CSV file goes (default: output)"
     )
-    device_id: None = refused("--deviceId", why=NEEDS_DEVICE, metavar="ID", help="the device to use")
-    target_path: None = refused("--targetPath", why=NEEDS_DEVICE, metavar="DIR", help="folder on the device")
-    remote_host: None = refused(
-        "--remoteHost", why=NEEDS_DEVICE, metavar="HOST", help="host of an adb server"
+    device_id: str = option(
+        "", "--deviceId", metavar="ID", help="validate the device that adb knows by this serial number"
+    )
+    target_path: str = option(
+        "/tmp",
+        "--targetPath",
+        "--place",
+        metavar="DIR",
+        help="a folder on the device with room (default: /tmp)",
+    )
+    remote_host: str = option(
+        "", "--remoteHost", metavar="HOST", help="where the adb server of the device runs"
+    )
+    target: str = option(
+        "",
+        "--target",
+        metavar="DEVICE",
+        help="validate a device: local, ssh://user@host[:port], adb[:SERIAL]",
+    )
+    libraries: str = option(
+        "",
+        "--libraries",
+        metavar="PATH",
+        help="a wheel or folder with Qualcomm's libraries for the device (default: --directory, or those of "
+        "this machine)",
     )
     debug: bool = option(False, "--debug", help="show what the library logs")

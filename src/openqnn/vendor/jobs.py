@@ -191,6 +191,11 @@ def run_files(
         return run_graphs(model, settings, Path(folder), reporter)
 
 
+def suited_nets(source: Source, library: str, wanted: Wanted, reporter: Reporter) -> list[Net]:
+    """The graphs of a source as records that suit a library, with what is wanted as outputs."""
+    return with_wanted(nets_of(source, library, reporter), wanted, reporter)
+
+
 def run_throughput(plan: ThroughputPlan, reporter: Reporter) -> ThroughputRun:
     """Run several models, backends and threads at once."""
     from openqnn.vendor.throughput.run import run_plan

@@ -112,6 +112,16 @@ def run_files(
     )  # fmt: skip
 
 
+def suited_nets(
+    source: Source, library: str, wanted: Wanted, *, note: Callable[[str], None] | None = None
+) -> list[Net]:
+    """The graphs of a source as records that suit a library, read in a child process."""
+    return run_once(
+        jobs.suited_nets, for_child(source, library), library, wanted,
+        name="libQnnIr.so", fork=can_fork(), note=note,
+    )  # fmt: skip
+
+
 def run_throughput(
     plan: ThroughputPlan,
     *,

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -101,37 +98,6 @@ def test_damage_is_found(bundle: Path, tmp_path: Path) -> None:
 def test_it_runs_on_this_machine_as_on_a_device(bundle: Path, tmp_path: Path) -> None:
     assert send_bundle(bundle, "local", str(tmp_path)).startswith("PASSED")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture
-def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server on the loopback interface, with keys of its own."""
-    server = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
-    if not server or not shutil.which("ssh") or os.getuid():
-        pytest.skip("no sshd that this user may run")
-    port = 22000 + os.getpid() % 2000
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
-    (tmp_path / "authorized").write_bytes((tmp_path / "user.pub").read_bytes())
-    Path("/run/sshd").mkdir(exist_ok=True)
-    options = {
-        "Port": port, "ListenAddress": "127.0.0.1", "HostKey": tmp_path / "host", "StrictModes": "no",
-        "AuthorizedKeysFile": tmp_path / "authorized", "PidFile": tmp_path / "pid", "UsePAM": "no",
-    }  # fmt: skip
-    (tmp_path / "config").write_text("".join(f"{key} {value}\n" for key, value in options.items()))
-    process = subprocess.Popen([server, "-D", "-e", "-f", tmp_path / "config"], stderr=subprocess.DEVNULL)
-    for _ in range(100):  # until it listens
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
-    quiet = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-    monkeypatch.setenv("OPENQNN_SSH", f"ssh -F none -i {tmp_path / 'user'} {quiet}")
-    try:
-        yield f"ssh://root@127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def test_it_runs_behind_ssh(bundle: Path, sshd: str, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from openqnn.cli.shared.vendor_setup import (
 from openqnn.errors import UsageError
 from openqnn.formats.input_list import InputList, read_input_list
 from openqnn.formats.profiling_window import Window
+from openqnn.options.device import DeviceRunOptions
 from openqnn.options.field import read_options
 from openqnn.options.net_run import (
     NetRunExecution,
@@ -39,7 +40,7 @@ from openqnn.vendor.net_run.results import unfinished
 from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings
 from openqnn.vendor.remote import run_files
 from openqnn.vendor.source import Source
-from openqnn.vendor.target_setup import SAVER_LIBRARY, check_computes
+from openqnn.vendor.target_setup import SAVER_LIBRARY, Target, check_computes
 
 SKIP = "__"
 COMPILING = 24 * 3600.0  # seconds
@@ -73,17 +74,51 @@ def run_net_run(arguments: Namespace) -> int:
     measured = profiling(profile.profiling_level, profile.profiling_option, made.target.library)
     wanted = Wanted(dict(outputs.set_output_tensors), outputs.debug, _named_outputs(lists))
     opening = (execution.retrieve_context_timeout or LOADING) if model.retrieve_context else COMPILING
+    where = read_options(arguments, DeviceRunOptions)
+    if where.target:
+        _check_device(profile, made.config, records_only)
     with unfinished(Path(outputs.output_dir)) as folder, _opened(model) as found:
-        runs = run_files(
+        runs = _on_device(found, made.target, settings, folder, wanted, where) if where.target else run_files(
             found, made.target, settings, folder, wanted, measured,
             timeout=execution.timeout, opening=opening, note=remark,
             log=show_log if tooling.log_level else None,
         )  # fmt: skip
         if records_only:
-            for result in [p for p in folder.rglob("Result_*") if p.is_dir()]:
-                shutil.rmtree(result)
+            _drop_results(folder)
     _tell(runs, outputs.output_dir, records_only)
     return 0
+
+
+def _drop_results(folder: Path) -> None:
+    for result in [p for p in folder.rglob("Result_*") if p.is_dir()]:
+        shutil.rmtree(result)
+
+
+def _check_device(profile: NetRunProfiling, config: RunConfig, records_only: bool) -> None:
+    """What a run on a device has not."""
+    if profile.profiling_level:
+        raise UsageError(
+            "--profiling_level measures in this process, and --target runs elsewhere",
+            hint="what the library took for each execution is printed without it",
+        )
+    if records_only:
+        raise UsageError(f"{SAVER_LIBRARY}.so computes nothing, on a device neither")
+    if config.queue_depth is not None:
+        say("note: asynchronous execution: on a device one inference goes after the other")
+
+
+def _on_device(
+    found: Source,
+    target: Target,
+    settings: RunSettings,
+    folder: Path,
+    wanted: Wanted,
+    where: DeviceRunOptions,
+) -> list[GraphRun]:
+    from openqnn.vendor.deploy.device_run import Where, run_on_device
+
+    place = Where(where.target, where.place, where.target_os, where.libraries)
+    return run_on_device(found, target, settings, folder, wanted, place, remark)
 
 
 def _check(
@@ -187,6 +222,6 @@ TOOL = Tool(
     "Run a model on a backend, with inputs and results in files.",
     "(--model FILES | --dlc_path FILES | --retrieve_context FILE) --backend LIBRARY --input_list FILES "
     "[options]",
-    (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, Tooling),
+    (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, DeviceRunOptions, Tooling),
     lambda arguments, _: run_net_run(arguments),
 )

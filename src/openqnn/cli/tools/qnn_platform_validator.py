@@ -1,4 +1,4 @@
-"""qnn-platform-validator: what of a platform can be validated on a host."""
+"""qnn-platform-validator: what of QNN works on this machine, or on a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from openqnn.qnn.library import find_library
 from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.net import Net, NetNode, NetTensor, TensorKind
 from openqnn.qnn.probe import probe_library
-from openqnn.qnn.soc import soc_of_arch
+from openqnn.qnn.soc import find_soc, soc_of_arch
+from openqnn.vendor.deploy.devices import AdbDevice, Device, find_device
 from openqnn.vendor.library_worker import shared_worker
 
 HOST = "x86_64-linux-clang"
@@ -38,14 +39,16 @@ class Row:
     version: str
     test: str
     reason: str
+    hardware: str = "host"
 
     def cells(self) -> tuple[str, ...]:
-        return self.backend, "host", self.library, self.core, self.version, self.test, self.reason
+        return self.backend, self.hardware, self.library, self.core, self.version, self.test, self.reason
 
 
 def run_validator(arguments: Namespace) -> int:
     options = read_options(arguments, ValidatorOptions)
     required(options.backend, "--backend")
+    device = _device(options)
     if options.build_variant != HOST:
         raise UsageError(
             f"--buildVariant {options.build_variant}: such libraries run on a device only",
@@ -54,7 +57,10 @@ def run_validator(arguments: Namespace) -> int:
     if options.dsp_type:
         soc_of_arch(options.dsp_type)  # a wrong one is said before anything is tried
     names = ("cpu", "gpu", "htp") if options.backend == "all" else (options.backend,)
-    rows = [_validated(name, options) for name in names]
+    if device is None:
+        rows = [_validated(name, options) for name in names]
+    else:
+        rows = [_validated_there(name, options, device) for name in names]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -62,7 +68,8 @@ def run_validator(arguments: Namespace) -> int:
     with replacing(Path(options.output_dir) / FILE) as file:
         file.write(text.getvalue().encode())
     print(text.getvalue(), end="")
-    say("note: what a device has (its DSP, drivers, signed libraries) can only be validated on the device")
+    if device is None:
+        say("note: what a device has (DSP, drivers, signatures) is validated there: --target, --deviceId")
     return 0 if all(not row.reason for row in rows) else 1
 
 
@@ -97,23 +104,73 @@ def _path(library: str, directory: str) -> Path:
 
 def _try(path: Path, backend: str, dsp_type: str) -> str:
     """Run a small graph; gives why it did not work, or nothing."""
-    tensors = {
-        name: NetTensor(name, kind, abi.FLOAT_32, (1, 4))
-        for name, kind in (("x", TensorKind.APP_WRITE), ("y", TensorKind.APP_READ))
-    }
-    net = Net("validator", tensors, ("x",), ("y",), (NetNode("relu", "qti.aisw", "Relu", ("x",), ("y",)),))
-    x = np.array([[-2, -1, 1, 2]], np.float32)
+    net, x = _small_graph()
     soc = soc_of_arch(dsp_type).model if dsp_type and backend in ("dsp", "htp") else None
     try:
         result = shared_worker().run(net, {"x": x}, path, soc=soc)["y"]
     except OpenQnnError as error:
         return error.message
+    return _unlike(x, result)
+
+
+def _small_graph() -> tuple[Net, np.ndarray]:
+    tensors = {
+        name: NetTensor(name, kind, abi.FLOAT_32, (1, 4))
+        for name, kind in (("x", TensorKind.APP_WRITE), ("y", TensorKind.APP_READ))
+    }
+    net = Net("validator", tensors, ("x",), ("y",), (NetNode("relu", "qti.aisw", "Relu", ("x",), ("y",)),))
+    return net, np.array([[-2, -1, 1, 2]], np.float32)
+
+
+def _unlike(x: np.ndarray, result: np.ndarray) -> str:
     return "" if np.allclose(result, np.maximum(x, 0), rtol=1e-2) else f"it computed {result.tolist()}"
+
+
+# -- devices -------------------------------------------------------------------------------------------------
+
+
+def _device(options: ValidatorOptions) -> Device | None:
+    """The device that the options name, if they name one."""
+    if options.target and (options.device_id or options.remote_host):
+        raise UsageError("--target names a device, as --deviceId and --remoteHost do", hint="leave one out")
+    if options.device_id or options.remote_host:
+        return AdbDevice(options.device_id, options.remote_host)
+    return find_device(options.target) if options.target else None
+
+
+def _validated_there(name: str, options: ValidatorOptions, device: Device) -> Row:
+    """A small graph on the device: there is no other way to find out what works on it."""
+    from openqnn.vendor.deploy.device_run import try_on_device
+
+    net, x = _small_graph()
+    chip = soc_of_arch(options.dsp_type) if options.dsp_type else find_soc()
+    core = version = ""
+    try:
+        library = _library_there(name, options)
+        found = try_on_device(
+            net, {"x": x}, library, chip, device, place=options.target_path,
+            libraries=options.libraries or options.directory,
+        )  # fmt: skip
+        core, version, reason = found.core_api, found.build, _unlike(x, found.outputs["y"])
+    except OpenQnnError as error:
+        reason = error.message.partition("\n")[0]
+        if options.debug:
+            say(f"debug: {name}: {error}")
+    where = options.target or f"adb:{options.device_id}".rstrip(":")
+    core, version = core if options.core_version else "", version if options.lib_version else ""
+    test = "failed" if reason else "passed"
+    return Row(name, _LIBRARIES[name], core, version, test, reason, where)
+
+
+def _library_there(name: str, options: ValidatorOptions) -> Path:
+    """The library's name, and where it lies on this machine unless others go to the device."""
+    given = options.libraries or options.directory
+    return Path(given) / _LIBRARIES[name] if given else find_library(_LIBRARIES[name])
 
 
 TOOL = Tool(
     "qnn-platform-validator",
-    "Tell what of QNN works on this machine, on the console and in a CSV file.",
+    "Tell what of QNN works on this machine or on a device, on the console and in a CSV file.",
     "--backend NAME [options]",
     (ValidatorOptions,),
     lambda arguments, _: run_validator(arguments),

@@ -6,18 +6,14 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from openqnn.emit import lower
-from openqnn.emit.model_lib import INCLUDE, LibraryJob, build_model_library
-from openqnn.emit.model_source import write_model_source
 from openqnn.emit.toolchain import find_compiler
-from openqnn.errors import LibraryError, OutputError, UsageError
+from openqnn.errors import OutputError, UsageError
 from openqnn.formats.atomic import partial_folder
 from openqnn.ir import Array, DType, Graph
 from openqnn.qnn.library import find_library
@@ -25,14 +21,13 @@ from openqnn.qnn.net import Net
 from openqnn.qnn.soc import Soc, find_soc
 from openqnn.runtime.boundary import accepted, random_inputs
 from openqnn.vendor.compiled_context import compile_graphs
+from openqnn.vendor.deploy.runner_folder import HOST, put_libraries, put_model, put_runner
 from openqnn.vendor.library_worker import shared_worker
 from openqnn.vendor.source import suited
 
-HOST = "x86_64-linux-clang"
 HERE = Path(__file__).resolve().parent
 TOLERANCE = {"fixed": 0.01, "float": 0.02}
 RUNNING = 1800.0  # seconds
-_RUNNER_FLAGS = ("-std=c++11", "-O1", "-s", "-Wl,--build-id=none", "-ffile-prefix-map={folder}=.")
 _RUN = """#!/bin/sh
 # Runs the model on the golden inputs, or on those of another folder: run.sh [INPUTS] [OUTPUTS]
 here=$(cd "$(dirname "$0")" && pwd)
@@ -82,7 +77,7 @@ def make_bundle(
     find_compiler(target)  # said before anything is made
     place.absolute().parent.mkdir(parents=True, exist_ok=True)
     with partial_folder(place) as made:
-        backend = _put_libraries(made, target, chip, libraries)
+        backend = put_libraries(made, target, chip, libraries)
         _fill(made, graph, chip, target, backend, sample)
         files = _write_manifest(made, graph.name, chip, target, backend)
         if place.exists():
@@ -98,8 +93,8 @@ def _fill(
     adapted = suited(graph, library)
     names: dict[str, str] = {}
     net = lower(adapted, names)
-    _put_model(made, net, target)
-    _put_runner(made, target)
+    put_model(made, [net], target)
+    put_runner(made, target)
     (made / "context_binaries").mkdir()
     compile_graphs([graph], library, chip.model).save(made / "context_binaries" / "htp_context.bin")
     arrays = accepted(graph, sample or random_inputs(graph))
@@ -118,88 +113,6 @@ def _fill(
     script.write_text(_RUN.format(backend=backend, soc=chip.model))
     script.chmod(0o755)
     shutil.copyfile(HERE / "selftest.py", made / "selftest.py")
-
-
-def _put_model(made: Path, net: Net, target: str) -> None:
-    work = made / "work"
-    work.mkdir()
-    source = write_model_source([net], work / "model_optimized")
-    built = build_model_library(LibraryJob(source.cpp, source.bin), work / "lib", [target])[target]
-    shutil.move(built, made / "model_optimized.so")
-    shutil.rmtree(work)
-
-
-def _put_runner(made: Path, target: str) -> None:
-    compiler = find_compiler(target)
-    (made / "bin").mkdir()
-    program = made / "bin" / "runner"
-    flags = [flag.format(folder=HERE) for flag in _RUNNER_FLAGS]
-    static = ("-static-libstdc++", "-static-libgcc")
-    command = [*compiler.command, *flags, *static, "-I", str(INCLUDE), "runner.cpp", "-o", str(program)]
-    done = subprocess.run([*command, "-ldl"], cwd=HERE, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LibraryError(f"{compiler.command[0]} cannot build the runner: {done.stderr.strip()[-500:]}")
-
-
-# -- libraries -----------------------------------------------------------------------------------------------
-
-
-def _put_libraries(made: Path, target: str, chip: Soc, given: str | os.PathLike[str]) -> str:
-    """Copies what HTP needs, and gives the backend's place in the bundle."""
-    (made / "lib").mkdir()
-    wanted = _wanted(target, chip)
-    source = Path(given) if given else _host_libraries(target)
-    copy = _from_wheel if source.suffix == ".whl" else _from_folder
-    found = copy(source, made / "lib", wanted)
-    missing = [name for name in wanted if name not in found]
-    if missing:
-        raise LibraryError(
-            f"{source} has no {', '.join(missing)}, which {chip.name} needs",
-            hint="pip download --platform manylinux_2_34_aarch64 --only-binary=:all: --no-deps"
-            " onnxruntime-qnn==2.3.0 fetches them for Linux on arm",
-        )
-    return "lib/libQnnHtp.so"
-
-
-def _wanted(target: str, chip: Soc) -> list[str]:
-    if target == HOST:
-        return ["libQnnHtp.so", "libQnnSystem.so"]
-    arch = [f"libQnnHtpV{chip.arch}{kind}.so" for kind in ("Stub", "Skel")] if chip.arch else []
-    return ["libQnnHtp.so", "libQnnHtpPrepare.so", "libQnnSystem.so", "libQnnSaver.so", "libQnnIr.so", *arch]
-
-
-def _host_libraries(target: str) -> Path:
-    if target != HOST:
-        raise UsageError(
-            f"{target}: where are Qualcomm's libraries for it?",
-            hint="--libraries WHEEL_OR_FOLDER; pip download --platform manylinux_2_34_aarch64"
-            " --only-binary=:all: --no-deps onnxruntime-qnn==2.3.0 fetches a wheel for Linux on arm",
-        )
-    return find_library("htp").parent
-
-
-def _from_folder(source: Path, lib: Path, wanted: Sequence[str]) -> list[str]:
-    """From a wheel that is installed, with what that brings along beside it, or from an SDK's folder."""
-    if not source.is_dir():
-        raise UsageError(f"{source}: no such folder or wheel")
-    found = [name for name in wanted if (source / name).is_file()]
-    along = sorted((source.parent / f"{source.name}.libs").glob("*.so*"))
-    for file in (*(source / name for name in found), *along):
-        shutil.copyfile(file, lib / file.name)
-    return found
-
-
-def _from_wheel(source: Path, lib: Path, wanted: Sequence[str]) -> list[str]:
-    try:
-        with zipfile.ZipFile(source) as wheel:
-            members = {Path(name).name: name for name in wheel.namelist() if ".so" in name}
-            along = [n for n, member in members.items() if ".libs/" in member]
-            found = [name for name in wanted if name in members]
-            for name in (*found, *along):
-                (lib / name).write_bytes(wheel.read(members[name]))
-    except (OSError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{source} is no wheel: {error}") from error
-    return found
 
 
 # -- descriptions --------------------------------------------------------------------------------------------

@@ -51,6 +51,24 @@ def find_device(target: str) -> Device:
     raise UsageError(f"there is no target {target!r}", hint="local, ssh://user@host, adb or adb:SERIAL")
 
 
+def system_of(device: Device) -> str:
+    """What runs on a device, as a target of qnn-model-lib-generator."""
+    words = device.run("uname -m; getprop ro.build.version.release 2>/dev/null || true").split()
+    machine, android = words[0] if words else "", words[1:]
+    if android:
+        raise UsageError(
+            f"the device runs Android {android[0]}, and no package has Qualcomm's libraries for it",
+            hint="a device with Linux, or an SDK's qnn-net-run on the device itself",
+        )
+    known = {"x86_64": "x86_64-linux-clang", "aarch64": "aarch64-linux", "arm64": "aarch64-linux"}
+    if machine not in known:
+        raise UsageError(
+            f"the device says that its machine is {machine or 'nothing'}, for which nothing can be built",
+            hint="--target_os names what to build for",
+        )
+    return known[machine]
+
+
 @dataclass(frozen=True, slots=True)
 class LocalDevice:
     """This machine."""
@@ -94,18 +112,24 @@ class SshDevice:
 
 @dataclass(frozen=True, slots=True)
 class AdbDevice:
-    """A phone or board behind adb: the one with this serial number, or the only one."""
+    """A phone or board behind adb: the one with this serial number, or the only one.
+
+    `host` is where its adb server runs, if that is not this machine.
+    """
 
     serial: str = ""
+    host: str = ""
 
     @property
     def _adb(self) -> list[str]:
         command = shlex.split(os.environ.get(ADB, "adb"))
-        return [*command, *(["-s", self.serial] if self.serial else [])]
+        there = ["-H", self.host] if self.host else []
+        return [*command, *there, *(["-s", self.serial] if self.serial else [])]
 
     @property
     def _name(self) -> str:
-        return f"adb device {self.serial}".strip()
+        there = f" at {self.host}" if self.host else ""
+        return f"adb device {self.serial}".strip() + there
 
     def push(self, folder: Path, place: str) -> None:
         self.run(f"mkdir -p {shlex.quote(place)}")
@@ -177,5 +201,8 @@ def _failure(where: str, said: str, code: int) -> BackendError:
         "Permission denied (": "ssh must log in without a password: ssh-copy-id puts a key there",
         "no devices": "plug a device in and allow debugging; `adb devices` lists those that are there",
     }
-    hint = next((h for words, h in hints.items() if words in said), "")
-    return BackendError(f"{where}: {lines[-1] if lines else f'exit code {code}'}", hint=hint)
+    known = next((words for words in hints if words in said), "")
+    # Programs tell their progress on the same stream, and what went wrong need not be the last line of it.
+    told = [line for line in lines if known in line and not line.startswith("[")] or lines
+    last = told[-1].removeprefix("adb: ").removeprefix("error: ") if told else f"exit code {code}"
+    return BackendError(f"{where}: {last}", hint=hints[known] if known else "")

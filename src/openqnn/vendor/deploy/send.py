@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from openqnn.errors import BackendError
-from openqnn.vendor.deploy.devices import find_device
+from openqnn.vendor.deploy.devices import Device, find_device
 
 
 def send_bundle(bundle: Path, target: str, place: str) -> str:
     """Push, run, pull, compare; gives what the comparison says. Nothing stays on the device."""
-    device = find_device(target)
-    where = f"{place.rstrip('/')}/openqnn_{bundle.resolve().name}"
+    with tempfile.TemporaryDirectory() as folder:
+        run_there(find_device(target), bundle, place, Path(folder))
+        return _compared(bundle, folder)
+
+
+def run_there(device: Device, folder: Path, place: str, outputs: Path) -> str:
+    """Send a folder, run its run.sh, fetch what that left in `outputs`; gives what it said.
+
+    Nothing stays on the device.
+    """
+    where = f"{place.rstrip('/')}/openqnn_{folder.resolve().name}_{secrets.token_hex(4)}"
     try:
-        device.push(bundle, where)
-        device.run(f"cd {shlex.quote(where)} && sh run.sh")
-        with tempfile.TemporaryDirectory() as folder:
-            device.pull(f"{where}/outputs", Path(folder))
-            return _compared(bundle, folder)
+        device.push(folder, where)
+        said = device.run(f"cd {shlex.quote(where)} && sh run.sh")
+        device.pull(f"{where}/outputs", outputs)
+        return said
     finally:
-        _clear(device, where)
-
-
-def _clear(device: object, where: str) -> None:
-    try:
-        device.run(f"rm -rf {shlex.quote(where)}")  # type: ignore[attr-defined]
-    except BackendError:
-        return  # the device is gone, which has been said
+        with suppress(BackendError):  # the device is gone, which has been said
+            device.run(f"rm -rf {shlex.quote(where)}")
 
 
 def _compared(bundle: Path, outputs: str) -> str:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,13 +14,25 @@ from openqnn.errors import BackendError, InputError
 from openqnn.formats.input_list import InputList, named_files
 from openqnn.formats.raw import quantized, read_raw
 from openqnn.qnn import abi
-from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
 
 if TYPE_CHECKING:
     from openqnn.vendor.net_run.run_graphs import RunSettings
 
 DEFAULT_CACHE = 256 << 20  # bytes of inputs that are kept for another round over the list
+
+
+class Ports(Protocol):
+    """A graph as seen from outside: what goes in and what comes out."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> tuple[NetTensor, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[NetTensor, ...]: ...
 
 
 def is_native(settings: RunSettings, tensor: NetTensor) -> bool:
@@ -34,7 +46,7 @@ class Feed:
     That is one element of it or, of a batch that is multiplied, as many as the graph was composed with.
     """
 
-    def __init__(self, graph: Graph, given: InputList, settings: RunSettings) -> None:
+    def __init__(self, graph: Ports, given: InputList, settings: RunSettings) -> None:
         self._graph, self._list, self._settings = graph, given, settings
         self._tensors = {tensor.name: tensor for tensor in graph.inputs}
         self._batch = _common_batch(graph.inputs)

@@ -17,8 +17,8 @@ from openqnn.formats import execution_metadata
 from openqnn.formats.atomic import full_disk, partial_folder
 from openqnn.formats.raw import dequantized
 from openqnn.qnn import abi
-from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array, NetTensor
+from openqnn.vendor.net_run.feed import Ports
 
 LONGEST_STEM = 200  # bytes: file systems allow 255, and a suffix and a number follow
 PENDING = 8  # inferences whose results wait to be written
@@ -33,7 +33,7 @@ class Results:
     def __init__(
         self,
         folder: Path,
-        graph: Graph,
+        graph: Ports,
         native: bool,
         stem: Callable[[str], str],
         whole: Collection[str] = (),

@@ -22,7 +22,7 @@ from openqnn.qnn.graph import Graph
 from openqnn.qnn.net import Array
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
 from openqnn.vendor.model import VendorModel, multiplied, now, system_beside
-from openqnn.vendor.net_run.feed import Feed, is_native
+from openqnn.vendor.net_run.feed import Feed, Ports, is_native
 from openqnn.vendor.net_run.results import Results
 from openqnn.worker.serve import Reporter
 
@@ -66,13 +66,7 @@ class GraphRun:
 def run_graphs(model: VendorModel, settings: RunSettings, folder: Path, reporter: Reporter) -> list[GraphRun]:
     """Run every graph that has a list, with the results in `folder`."""
     graphs = list(model.graphs.values())
-    if len(settings.lists) != len(graphs):
-        names = ", ".join(graph.name for graph in graphs)
-        raise UsageError(
-            f"{len(settings.lists)} input list(s) for {len(graphs)} graph(s): {names}",
-            hint="separate the lists by commas, in this order; __ leaves a graph out",
-        )
-    _check_names(graphs, settings)
+    check_lists(graphs, settings)
     runs: list[GraphRun] = []
     entries: list[dict[str, Any]] = []
     for graph, given in zip(graphs, settings.lists, strict=True):
@@ -91,7 +85,34 @@ def run_graphs(model: VendorModel, settings: RunSettings, folder: Path, reporter
     return runs
 
 
-def _check_names(graphs: Sequence[Graph], settings: RunSettings) -> None:
+def run_entry(
+    graph: Ports, settings: RunSettings, results: Results, inferences: int, folder: str
+) -> dict[str, Any]:
+    """What execution_metadata.yaml says of a graph that ran."""
+    native = settings.native_outputs
+    inputs = [
+        execution_metadata.tensor_entry(
+            t.name, abi.dtype_name(t.dtype), t.dims, _file_type(t.dtype, is_native(settings, t))
+        )
+        for t in graph.inputs
+    ]
+    outputs = [
+        execution_metadata.tensor_entry(
+            t.name, abi.dtype_name(t.dtype), t.dims, _file_type(t.dtype, native), results.files[t.name]
+        )
+        for t in graph.outputs
+    ]
+    return execution_metadata.graph_entry(graph.name, folder, inferences, results.count, inputs, outputs)
+
+
+def check_lists(graphs: Sequence[Ports], settings: RunSettings) -> None:
+    """There is a list for each graph, and what is said of inputs is said of those that are there."""
+    if len(settings.lists) != len(graphs):
+        names = ", ".join(graph.name for graph in graphs)
+        raise UsageError(
+            f"{len(settings.lists)} input list(s) for {len(graphs)} graph(s): {names}",
+            hint="separate the lists by commas, in this order; __ leaves a graph out",
+        )
     known = {tensor.name for graph in graphs for tensor in graph.inputs}
     for name in settings.native_names:
         if name not in known:
@@ -155,25 +176,7 @@ class _GraphLoop:
 
     def entry(self, folder: str) -> dict[str, Any]:
         """For execution_metadata.yaml."""
-        native = self._settings.native_outputs
-        inputs = [
-            execution_metadata.tensor_entry(
-                t.name, abi.dtype_name(t.dtype), t.dims, _file_type(t.dtype, is_native(self._settings, t))
-            )
-            for t in self._graph.inputs
-        ]
-        outputs = [
-            execution_metadata.tensor_entry(
-                t.name,
-                abi.dtype_name(t.dtype),
-                t.dims,
-                _file_type(t.dtype, native),
-                self._results.files[t.name],
-            )
-            for t in self._graph.outputs
-        ]
-        name, results = self._graph.name, self._results.count
-        return execution_metadata.graph_entry(name, folder, self._done, results, inputs, outputs)
+        return run_entry(self._graph, self._settings, self._results, self._done, folder)
 
     def _may_overlap(self) -> bool:
         """Only where it was asked for, and where nothing is measured call by call."""

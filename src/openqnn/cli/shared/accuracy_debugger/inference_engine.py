@@ -57,10 +57,12 @@ class EngineResult:
 def check_runtime(request: DebuggerRequest) -> None:
     """What this host cannot run is told before anything is done."""
     runtime, architecture = request.stage.runtime, request.stage.architecture
-    if request.run.device_id:
-        raise UnsupportedError(
-            f"--deviceId {request.run.device_id}: no device is reached from this host", hint="leave it out"
-        )
+    if request.run.device_id and request.run.target:
+        raise UsageError("--deviceId and --target both name a device", hint="leave one of them out")
+    if device := device_of(request):
+        from openqnn.vendor.deploy.devices import find_device
+
+        find_device(device).run("true")
     if runtime == "gpu":
         raise UnsupportedError(
             "--runtime gpu: the GPU's library runs on a device", hint="--runtime cpu or htp"
@@ -69,11 +71,16 @@ def check_runtime(request: DebuggerRequest) -> None:
         raise UnsupportedError(
             f"--runtime {runtime}: no simulator has this architecture", hint="--runtime dspv68 to dspv79"
         )
-    if architecture and architecture != HOST:
+    if architecture and architecture != HOST and not device_of(request):
         raise UnsupportedError(
-            f"--architecture {architecture}: no device is reached from this host",
-            hint=f"--architecture {HOST}: the libraries of this host, HTP in the simulator",
+            f"--architecture {architecture}: such libraries run on a device, and none is named",
+            hint=f"--target or --deviceId names one; --architecture {HOST} takes the libraries of this host",
         )
+
+
+def device_of(request: DebuggerRequest) -> str:
+    """The device that the run is on, as qnn-net-run has it; empty for this process."""
+    return f"adb:{request.run.device_id}" if request.run.device_id else request.run.target
 
 
 def run_inference_engine(request: DebuggerRequest, name: str = "") -> EngineResult:
@@ -225,7 +232,7 @@ class _Engine:
             "--output_dir",
             str(self.folder / "output"),
         ]
-        words += backend + self._file_words() + extra_words(run.extra_runtime_args)
+        words += backend + self._file_words() + self._device_words() + extra_words(run.extra_runtime_args)
         if run.offline_prepare and self.target == "htp":
             made = ["--model", str(library), *backend, "--binary_file", "context", *wanted]
             made += ["--output_dir", str(self.folder / "context")]
@@ -236,6 +243,16 @@ class _Engine:
         else:
             words += ["--model", str(library), *wanted]
         _tool("qnn-net-run", words, StepError)
+
+    def _device_words(self) -> list[str]:
+        run, words = self.request.run, list[str]()
+        pairs = {
+            "--target": device_of(self.request), "--target_os": run.target_os, "--libraries": run.libraries,
+            "--place": run.place,
+        }  # fmt: skip
+        for flag, value in pairs.items():
+            words += [flag, value] if value else []
+        return words
 
     def _file_words(self) -> list[str]:
         run = self.request.run

@@ -14,7 +14,7 @@ import numpy as np
 
 from openqnn.cli.shared.accuracy_debugger.debugger_request import DebuggerRequest
 from openqnn.cli.shared.accuracy_debugger.framework_diagnosis import framework_of, read_inputs
-from openqnn.cli.shared.accuracy_debugger.inference_engine import CHIPS, check_runtime
+from openqnn.cli.shared.accuracy_debugger.inference_engine import CHIPS, check_runtime, device_of
 from openqnn.cli.shared.accuracy_debugger.run_folder import RunFolder
 from openqnn.errors import OpenQnnError, UnsupportedError
 from openqnn.formats.atomic import replacing
@@ -40,6 +40,11 @@ def run_snooping(request: DebuggerRequest, golden: Path | None) -> Path:
     from openqnn.analysis.accuracy.layerwise import Layerwise
     from openqnn.analysis.accuracy.verifiers import read_verifier
 
+    if device_of(request):
+        raise UnsupportedError(
+            f"{request.whole.debugging_algorithm} runs layers on this machine, and a device is named",
+            hint="--debugging_algorithm oneshot-layerwise runs on the device",
+        )
     check_runtime(request)
     if framework_of(request) != "onnx":
         raise UnsupportedError(f"{request.whole.debugging_algorithm} takes ONNX models only")

@@ -251,7 +251,8 @@ def softmax(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
 
 
 def _powers(below: Array, slope: float) -> Array:
-    k = -below * int(np.ldexp(slope, SLOPE)) >> SLOPE - 16
+    steepest = 2.0**46  # beyond, one step is nothing already: data with a mask of -3e38 have such scales
+    k = -below * int(min(np.ldexp(slope, SLOPE), steepest)) >> SLOPE - 16
     c, t = QUARTERS[k >> 14 & 3], (k & (HALF - 1)) / HALF
     found = np.floor(c[:, 0] + (c[:, 1] + c[:, 2] * t) * t).astype(np.int64)
     return np.minimum(shifted(found, (k >> 16) + 1), ONE - 1)
