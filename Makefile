@@ -7,10 +7,11 @@ ARGS    ?=
 BIN   := .venv/bin
 STAMP := .venv/installed
 AIMET := .venv-aimet/installed
+SITE  := .venv-docs/installed
 FRAMEWORKS := .venv-frameworks/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow mutated search check format bench models providers aimet frameworks clean
+.PHONY: help demo test slow mutated search check format docs pages sbom bench models providers aimet frameworks clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,24 @@ format: $(STAMP) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(SITE) $(STAMP) models ## Build the site into build/site, and run every code block of the pages
+	.venv-docs/bin/sphinx-build -q -E -W --keep-going -c docs/site . build/site
+	$(BIN)/python -m pytest -q -m "slow or not slow" tests/docs $(ARGS)
+	@echo "open build/site/index.html in a browser"
+
+pages: $(STAMP) ## Write the pages anew that are generated from the code
+	@for page in tests.map_page tests.errors_page tests.ops.page tests.cli.flags.page tests.docs.reference_pages \
+	  tests.docs.schema_pages; do $(BIN)/python -m $$page; done
+
+sbom: ## List what `pip install openqnn` brings, with versions and licences, in build/sbom.cdx.json (CycloneDX)
+	@rm -rf .venv-sbom && $(PYTHON) -m venv --without-pip .venv-sbom && mkdir -p build
+	@$(PYTHON) -m venv .venv-sbom-tool && .venv-sbom-tool/bin/python -m pip install -q --disable-pip-version-check \
+	  'cyclonedx-bom==7.*'
+	@.venv-sbom-tool/bin/python -m pip --python .venv-sbom/bin/python install -q --disable-pip-version-check .
+	@.venv-sbom-tool/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  -o build/sbom.cdx.json .venv-sbom/bin/python
+	@rm -rf .venv-sbom .venv-sbom-tool && echo build/sbom.cdx.json
+
 bench: $(STAMP) models ## Measure speed and memory side by side with the peers
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -58,7 +77,7 @@ frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and P
 	.venv-frameworks/bin/python -m pytest -m "slow or not slow" tests/frontends/torch $(ARGS)
 
 clean: ## Remove the virtual environments and everything built (the model cache stays)
-	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
@@ -76,6 +95,12 @@ $(AIMET): $(STAMP)
 	@echo "installing aimet-onnx into .venv-aimet ..."
 	@$(BIN)/python -m venv .venv-aimet
 	@.venv-aimet/bin/python -m pip install -q --disable-pip-version-check 'aimet-onnx==2.42.*'
+	@touch $@
+
+$(SITE): docs/site/requirements.txt
+	@echo "installing Sphinx into .venv-docs ..."
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
 $(FRAMEWORKS): pyproject.toml

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openqnn.ops.custom_function import custom_op
     from openqnn.ort_qnn.inference_session import InferenceSession
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Encoding",
     "Graph",

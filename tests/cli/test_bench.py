@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.running import Prepared, prepare
 from tests.cli.tool import assert_refused, openqnn, tool
+from tests.docs.valid import valid_record
 from tests.models.fetch import model_path
 
 pytest.importorskip("onnxruntime_qnn")
@@ -52,7 +53,7 @@ def test_configuration(prepared: Prepared) -> None:
     result = tool("qnn-bench", "-c", config(prepared))
     assert result.code == 0, result.err
     assert "DevicePath: the run is on this machine" in result.err
-    record = json.loads((prepared.folder / "results" / "mnist.json").read_text())
+    record = valid_record("bench", (prepared.folder / "results" / "mnist.json").read_text())
     assert record["Name"] == "mnist"
     assert [(each["contender"], each["runs"]) for each in record["Results"]] == [("CPU", 6)]
 

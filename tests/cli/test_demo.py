@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.cli.tool import openqnn
+from tests.docs.valid import valid_record
 
 
 def test_the_whole_job(tmp_path: Path) -> None:
     result = openqnn("demo", tmp_path / "demo", "--json")
     assert result.code == 0, result.err
-    record = json.loads(result.out)
+    record = valid_record("demo", result.out)
     assert abs(record["float"] - record["onnxruntime"]) < 1e-4
     assert abs(record["fixed"] - record["float"]) < 0.1
     assert record["htp"] is None or abs(record["htp"] - record["fixed"]) < 0.02

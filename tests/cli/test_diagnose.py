@@ -11,6 +11,7 @@ from openqnn.ir.graph_text import parse_graph
 from openqnn.qnn.library import find_library
 from tests.analysis.test_shrink import NORMS
 from tests.cli.tool import assert_refused, openqnn
+from tests.docs.valid import valid_record
 from tests.models.fetch import model_path
 from tests.onnx_models import relu, save
 from tests.qnn.nets import needs_cpu, needs_htp
@@ -208,7 +209,7 @@ def test_reduce_says_what_is_left() -> None:
     assert (result.code, result.err) == (0, "")
     assert "1 of 5 nodes still fail in the same way" in result.out
     assert "graphFinalize failed with QNN_COMMON_ERROR_MEM_ALLOC (1002)" in result.out
-    report = json.loads(Path("out/report.json").read_text())
+    report = valid_record("reduce", Path("out/report.json").read_text())
     assert report["target"] == "SM8650 (SoC 57, HTP v75)"
     assert report["nodes"] == [{"name": "c", "op": "RmsNorm", "source": "onnx node /norm"}]
     assert report["missing"] == {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from openqnn import __version__ as version
 from openqnn.cli.main import parser
 from openqnn.cli.registry import command_names
 from openqnn.options.field import read_options
@@ -101,4 +102,4 @@ def test_help_is_as_recorded(command: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_version() -> None:
     result = openqnn("--version")
-    assert (result.code, result.out) == (0, "openqnn 0.1.0\n")
+    assert (result.code, result.out) == (0, f"openqnn {version}\n")

@@ -180,8 +180,8 @@ def _partition_keys() -> dict[str, str]:
         "pins": f"names of nodes, each with {_listed(choices.BACKENDS)}",
         **{f"constraints.{key}": "`true` or `false`" for key in choices.CONSTRAINTS},
         "constraints.memory_mb": "number above 0",
-        "parts": "written, not read",
-        "cost": "written, not read",
+        "parts": "taken and ignored",
+        "cost": "taken and ignored",
     }
 
 

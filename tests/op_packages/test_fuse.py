@@ -13,6 +13,7 @@ from onnx import helper
 import openqnn
 from openqnn.cli.main import main
 from openqnn.errors import UnsupportedError, UsageError
+from tests.docs.valid import valid_record
 
 X = np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32)
 
@@ -127,6 +128,8 @@ def test_the_command(
     ends = ["--from", "x", "--to", "b", "--param", "factor=two"]
     assert main(["fuse", "twice.onnx", *words, *ends, "-o", "fused.dlc"]) == 0
     assert "MyPackage::ScaledTanh at y" in capsys.readouterr().out
+    assert main(["fuse", "twice.onnx", *words, *ends, "--json", "-o", "again.dlc"]) == 0
+    assert "y" in valid_record("fuse", capsys.readouterr().out)["places"]
     assert main(["fuse", "fused.dlc", *words, "--expand", "-o", "plain.oqnn"]) == 0
     np.testing.assert_allclose(
         outputs(openqnn.load("plain.oqnn")), outputs(openqnn.convert("twice.onnx")), rtol=1e-6

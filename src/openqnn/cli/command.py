@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from openqnn.errors import UsageError
 from openqnn.options.field import add_options, option, options_of
@@ -124,7 +125,18 @@ RENAMED = {
 
 
 def print_json(record: object) -> None:
-    print(json.dumps(record, indent=2))
+    """The record as JSON. JSON has no infinity and no NaN: such a number is null."""
+    print(json.dumps(_finite(record), indent=2))
+
+
+def _finite(record: object) -> object:
+    if isinstance(record, float):
+        return record if math.isfinite(record) else None
+    if isinstance(record, Mapping):
+        return {key: _finite(value) for key, value in cast("Mapping[str, object]", record).items()}
+    if isinstance(record, list | tuple):
+        return [_finite(value) for value in cast("Sequence[object]", record)]
+    return record
 
 
 def tool_parser(tool: Tool) -> argparse.ArgumentParser:

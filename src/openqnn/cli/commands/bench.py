@@ -8,9 +8,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.field import option, read_options
@@ -53,7 +54,7 @@ class BenchOptions:
     output: str = option("", "--output", metavar="JSON", help="write the figures to a file as well")
 
 
-def run_bench(arguments: Namespace) -> int:
+def run_bench(arguments: Namespace) -> Report:
     options = read_options(arguments, BenchOptions)
     if bool(options.config) == bool(options.models):
         raise UsageError("give models, or a configuration with --config")
@@ -62,15 +63,19 @@ def run_bench(arguments: Namespace) -> int:
     if options.config:
         return run_bench_config(options.config)
     found = {model: _measured(model, options) for model in options.models}
+    figures = {m: [dataclasses.asdict(each) for each in times] for m, times in found.items()}
+    record = {"environment": _environment(), "models": figures}
+    if options.output:
+        _write(options.output, record)
+    return Report(record, partial(_print_all, found))
+
+
+def _print_all(found: Mapping[str, Sequence[BenchTime]]) -> None:
     for model, times in found.items():
         _print(model, times)
-    if options.output:
-        record = {m: [dataclasses.asdict(each) for each in times] for m, times in found.items()}
-        _write(options.output, {"environment": _environment(), "models": record})
-    return 0
 
 
-def run_bench_config(path: str) -> int:
+def run_bench_config(path: str) -> Report:
     """A run by the JSON of QNN's benchmark script; results go where it says."""
     from openqnn.analysis.model_bench import milliseconds_of, run_vendor, summed_up
     from openqnn.cli.shared.vendor_setup import source
@@ -101,9 +106,12 @@ def run_bench_config(path: str) -> int:
         record["memory_bytes"] = memory
     target = config.results / f"{config.name}.json"
     _write(str(target), record)
-    _print(config.name, times)
-    print(target)
-    return 0
+
+    def show() -> None:
+        _print(config.name, times)
+        print(target)
+
+    return Report(record, show)
 
 
 _SIMULATOR = "the simulator: time of this machine, not of a chip"

@@ -132,7 +132,11 @@ def _write(
     if silent:
         count = f"{len(silent)} tensors in floating point"
         print(f"note: {count} are left out, which is how version {options.to} says it", file=sys.stderr)
-    print(f"{target}: {len(entries) - len(silent)} tensors, version {options.to}")
+    record = {"output": str(target), "tensors": len(entries) - len(silent), "version": options.to}
+    if options.json:
+        print_json(record)
+    else:
+        print(f"{target}: {record['tensors']} tensors, version {options.to}")
     return 0
 
 

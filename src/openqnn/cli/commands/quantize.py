@@ -6,11 +6,11 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.graph_files import check_graph_file, split_as_asked, write_graph_file
 from openqnn.cli.shared.quantizing import (
     Asked,
@@ -35,6 +35,7 @@ from openqnn.options.source import SourceOptions
 from openqnn.quant.recipe import Recipe
 
 if TYPE_CHECKING:
+    from openqnn.analysis.quant_report import QuantReport
     from openqnn.api.quantize import Outcome
     from openqnn.ir import Graph
     from openqnn.quant.algorithms.mixed_precision import Mixed
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 COMPARED = 8  # samples that a report is made from
 
 
-def run_quantize(arguments: Namespace) -> int:
+def run_quantize(arguments: Namespace) -> Report:
     """Quantizes, writes, and tells what it cost."""
     from openqnn.api.files import open_graph
     from openqnn.api.quantize import DEFAULT_ALGORITHMS
@@ -65,13 +66,58 @@ def run_quantize(arguments: Namespace) -> int:
     with replacing_any_kind(output.overwrite):
         write_graph_file(made, target)
     written = write_encodings(made, target, output.overwrite) if asked.encodings.dump_encoding_json else None
-    if not output.quiet:
-        print(f"{target}: {len(made.nodes)} nodes, {target.stat().st_size:,} bytes")
-        if written is not None:
-            print(written)
-    if asked.data.input_list and not output.no_report and (output.report or not output.quiet):
-        _compare(found[0], made, asked, output)
-    return _reached(found[0].mixed, target, output.quiet)
+    wanted = output.report or arguments.json or not output.quiet
+    compares = asked.data.input_list and not output.no_report and wanted
+    report = _compared(found[0], made, asked, output) if compares else None
+    result = _Result(target, made, written, report, output.report, found[0].mixed)
+    return Report(result.record(), result.show, _code(found[0].mixed, target))
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What was written, and what is known of it."""
+
+    target: Path
+    graph: Graph
+    encodings: Path | None
+    report: QuantReport | None
+    page: str
+    mixed: Mixed | None
+
+    def record(self) -> dict[str, Any]:
+        outputs = self.report.outputs if self.report else ()
+        return {
+            "output": str(self.target),
+            "nodes": len(self.graph.nodes),
+            "bytes": self.target.stat().st_size,
+            "encodings": None if self.encodings is None else str(self.encodings),
+            "report": self.page or None,
+            "fixed_nodes": self.report.fixed_nodes if self.report else None,
+            "outputs": [
+                {"name": o.name, "part": o.part, "sqnr_db": o.sqnr, "cosine": o.cosine} for o in outputs
+            ],
+            "verdict": self.report.verdict if self.report else "",
+            "target": None if self.mixed is None else _target(self.mixed),
+        }
+
+    def show(self) -> None:
+        from openqnn.cli.report_quantization import print_mixed, print_quantization
+
+        print(f"{self.target}: {len(self.graph.nodes)} nodes, {self.target.stat().st_size:,} bytes")
+        if self.encodings is not None:
+            print(self.encodings)
+        if self.report is not None:
+            print_quantization(self.report)
+        if self.page and self.report is not None:
+            print(self.page)
+        if self.mixed is not None:
+            print_mixed(self.mixed)
+
+
+def _target(mixed: Mixed) -> dict[str, Any]:
+    """What was asked for, and which nodes got more bits for it; 0 bits are floating point."""
+    wider = [{"node": p.unit.names[0], "op": p.unit.op, "bits": p.width} for p in mixed.promotions]
+    return {"reached": mixed.reached, "before": mixed.before, "after": mixed.after, "wider": wider}
 
 
 def _with_data(asked: Asked, output: QuantizeOutput) -> Asked:
@@ -108,15 +154,9 @@ def _check_beside(asked: Asked, output: QuantizeOutput, target: Path, source: Pa
         raise OutputError(f"{report} exists and is no report", hint="--overwrite replaces it")
 
 
-def _reached(mixed: Mixed | None, target: Path, quiet: bool) -> int:
-    """Says what it took to reach a target; where that cannot be, the best that there is was written."""
-    from openqnn.cli.report_quantization import print_mixed
-
-    if mixed is None:
-        return 0
-    if not quiet:
-        print_mixed(mixed)
-    if mixed.reached:
+def _code(mixed: Mixed | None, target: Path) -> int:
+    """1 where a target cannot be reached, which is said; the best that there is was written."""
+    if mixed is None or mixed.reached:
         return 0
     print(
         f"error: the target is not reached, whatever computes in floating point: {target} has the best that"
@@ -126,14 +166,14 @@ def _reached(mixed: Mixed | None, target: Path, quiet: bool) -> int:
     return 1
 
 
-def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) -> None:
+def _compared(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) -> QuantReport | None:
+    """The result beside floating point, which is written as a page where one was asked for."""
     from openqnn.analysis.quant_page import quant_page
     from openqnn.analysis.quant_report import OutputReport, quant_report
-    from openqnn.cli.report_quantization import print_quantization
 
     if found.tested is None:
         warn("no report: all samples have NaN")
-        return
+        return None
     report = quant_report(found.real, made, found.tested.samples[:COMPARED])
     figures = found.verdict.figures if found.verdict is not None else ()
     if figures:  # tensors inside may be scaled, but outputs are what they always were
@@ -142,12 +182,10 @@ def _compare(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput) 
     report = replace(
         report, on=found.tested.words, verdict=str(found.verdict or ""), facts=_facts(found, made, asked)
     )
-    if not output.quiet:
-        print_quantization(report)
     if output.report:
         with replacing_any_kind(output.overwrite), replacing(output.report) as file:
             file.write(quant_page(report).encode())
-        print(output.report)
+    return report
 
 
 def _facts(found: Outcome, made: Graph, asked: Asked) -> tuple[tuple[str, str], ...]:

@@ -21,7 +21,9 @@ class QnnBenchOptions:
 
 
 def run_qnn_bench(arguments: Namespace) -> int:
-    return run_bench_config(read_options(arguments, QnnBenchOptions).config)
+    report = run_bench_config(read_options(arguments, QnnBenchOptions).config)
+    report.show()
+    return report.code
 
 
 TOOL = Tool(
