@@ -81,17 +81,17 @@ def test_differences_are_walked_through(page: sync_api.Page) -> None:
     first = page.inner_text("#panel h2")
     page.click("#next")
     assert page.inner_text("#panel h2") != first
-    assert page.query_selector("#panel .changed, #panel .added") is not None
+    assert page.query_selector("#panel .changed, #panel .added, #panel .removed") is not None
     page.click("#previous")
     assert page.inner_text("#panel h2") == first
 
 
 def test_overlays_colour_and_rank(page: sync_api.Page) -> None:
     page.select_option("#overlay", "MACs")
-    page.click("#worst")
+    page.click("text=Next worst")
     largest = page.inner_text("#panel")
     assert "MACs" in largest and "Conv2d" in largest
-    page.click("#worst")
+    page.click("text=Next worst")
     assert page.inner_text("#panel") != largest
 
 

@@ -14,10 +14,10 @@ from openqnn.errors import InputError, ModelError
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from openqnn.viewer.from_graph import view_from_graph
-from openqnn.viewer.layout import layout
 from openqnn.viewer.match_views import match_views
-from openqnn.viewer.open_views import open_views, read_overlay
+from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
+from openqnn.viewer.read_overlays import read_overlays
 from tests.cli.tool import openqnn as command
 from tests.models.fetch import model_path, static_shapes
 
@@ -63,11 +63,17 @@ def test_every_kind_of_file_has_a_view(files: dict[str, Path]) -> None:
 
 def test_constants_have_statistics(files: dict[str, Path]) -> None:
     (view,) = open_views(files[".oqnn"])
-    weights = [t for node in view.nodes for t in node.inputs if t.statistics and t.statistics["elements"] > 8]
-    assert weights
-    for tensor in weights:
-        assert tensor.statistics is not None
-        assert sum(tensor.statistics["histogram"]) == tensor.statistics["elements"]
+    figures = [t.figures() for node in view.nodes for t in node.inputs if t.weight]
+    large = [each for each in figures if each and each["elements"] > 8]
+    assert large
+    for each in large:
+        assert sum(each["histogram"]) == each["elements"]
+
+
+def test_weights_of_a_source_model_are_read_when_asked_for(files: dict[str, Path]) -> None:
+    (view,) = open_views(files[".onnx"])
+    figures = [t.figures() for node in view.nodes for t in node.inputs if t.weight]
+    assert figures and all(each and each["elements"] > 0 for each in figures)
 
 
 def test_quantized_tensors_tell_where_their_encoding_came_from() -> None:
@@ -85,13 +91,6 @@ def test_what_differs_is_named() -> None:
     assert found["right"] == {1: ["changed", "op: Relu -> Sigmoid"]}
     other = match_views(first, view_from_graph(graph("z"), "c", "QNN graph"))
     assert other["left"][2] == ["removed"] and other["right"][2] == ["added"]
-
-
-def test_nodes_stand_below_what_they_read() -> None:
-    found = layout(6, [(0, 1, "a"), (1, 2, "b"), (0, 2, "a"), (3, 4, "c")])
-    heights = [y for _, y in found.places]
-    assert heights[0] < heights[1] < heights[2] and heights[3] < heights[4]
-    assert len(set(found.places)) == 6
 
 
 def test_names_cannot_leave_the_data(tmp_path: Path) -> None:
@@ -113,15 +112,15 @@ def test_the_page_asks_for_nothing() -> None:
 )
 def test_overlays_of_several_forms(tmp_path: Path, content: object) -> None:
     (tmp_path / "error.json").write_text(json.dumps(content))
-    overlay = read_overlay(tmp_path / "error.json")
+    (overlay,) = read_overlays(tmp_path / "error.json")
     assert (overlay.title, overlay.values) == ("error", {"y": 3.0})
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"y": "large"}'])
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"y": []}', '{"layers": [{"entire_db": null}]}'])
 def test_overlays_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "o.json").write_text(text)
     with pytest.raises(InputError, match=r"o\.json"):
-        read_overlay(tmp_path / "o.json")
+        read_overlays(tmp_path / "o.json")
 
 
 def test_files_that_cannot_be_shown(tmp_path: Path) -> None:

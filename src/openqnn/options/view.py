@@ -17,9 +17,15 @@ class ViewOptions:
         (), "models", metavar="MODEL", nargs="+", help="models and graphs, side by side in this order"
     )
     converted: bool = option(False, "--converted", help="show the QNN graph of each source model beside it")
+    passes: bool = option(
+        False,
+        "--passes",
+        help="show the graph before and after every pass, and why each rewrite was made or not",
+    )
     overlays: tuple[str, ...] = option(
-        (), "--overlay", metavar="JSON", repeat=True,
-        help="numbers by node to colour by: {node: number}, or Model Explorer's node data; repeatable",
+        (), "--overlay", metavar="FILE", repeat=True,
+        help="numbers or words to colour nodes by: {node: number}, debug.json, what estimate, lint, partition"
+        " and profile print with --json, a profiling log, encodings, Model Explorer's node data; repeatable",
     )  # fmt: skip
     html: str = option("", "--html", metavar="FILE", help="write one HTML file instead of serving the page")
     port: int = option(

@@ -82,10 +82,12 @@ def run_passes(
     if unknown:
         raise UsageError(f"there is no pass '{unknown[0]}' to leave out")
     log = explain if explain is not None else Explain()
+    log.begun(graph)
     for step in PASSES:
         if step.name in without:
             continue
         step.run(graph, log)
+        log.finished(step.name, step.why, graph)
         if verify:
             verify_graph(graph, infer_outputs, after=step.name)
     if not verify:

@@ -8,7 +8,9 @@ from pathlib import Path
 from openqnn.errors import OpenQnnError
 from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
-from openqnn.viewer.server import Query
+from openqnn.viewer.server import Answer, Query
+from openqnn.viewer.weight_answers import PATH as WEIGHT
+from openqnn.viewer.weight_answers import WeightAnswers
 
 SUFFIXES = (".onnx", ".oqnn", ".dlc", ".so", ".bin", ".tflite", ".pt2", ".prototxt", "_net.json")
 MOST = 500
@@ -22,13 +24,16 @@ class FolderPages:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._opened: tuple[tuple[Path, ...], WeightAnswers] | None = None
         self.files = sorted(p for p in folder.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file())[:MOST]
 
-    def __call__(self, path: str, query: Query) -> str | None:
+    def __call__(self, path: str, query: Query) -> str | Answer | None:
         if path == "/":
             return self._start(query)
         if path == "/view":
             return self._view(query)
+        if path == WEIGHT:
+            return self._weight(query)
         return None
 
     def _start(self, query: Query) -> str:
@@ -46,15 +51,33 @@ class FolderPages:
             "<button>Open</button></form>",
         )
 
-    def _view(self, query: Query) -> str | None:
-        numbers = [int(text) for text in query.get("file", []) if text.isdecimal()]
-        chosen = [self.files[number] for number in numbers if number < len(self.files)]
+    def _view(self, query: Query) -> str:
+        chosen = self._chosen(query)
         if not chosen:
             return _document("Nothing chosen", "<p>Choose at least one file, and go back for that.</p>")
         try:
-            return html_page([view for file in chosen for view in open_views(file)])
+            views = [view for file in chosen for view in open_views(file)]
         except OpenQnnError as error:
             return _document("This file cannot be shown", f"<pre>{escape(str(error))}</pre>")
+        self._opened = (chosen, WeightAnswers(views))
+        return html_page(views, served=True)
+
+    def _weight(self, query: Query) -> Answer | None:
+        """Statistics of a file's weight; the files that were opened last are held."""
+        chosen = self._chosen(query)
+        if not chosen:
+            return None
+        if self._opened is None or self._opened[0] != chosen:
+            try:
+                views = [view for file in chosen for view in open_views(file)]
+            except OpenQnnError:
+                return None
+            self._opened = (chosen, WeightAnswers(views))
+        return self._opened[1](query)
+
+    def _chosen(self, query: Query) -> tuple[Path, ...]:
+        numbers = [int(text) for text in query.get("file", []) if text.isdecimal() and len(text) < 6]
+        return tuple(self.files[number] for number in numbers if number < len(self.files))
 
 
 def _document(title: str, body: str) -> str:

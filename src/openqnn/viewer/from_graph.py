@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ BINS = 24
 LARGEST = 1 << 22  # elements beyond which statistics are those of an even sample
 INPUT = "Input"
 OUTPUT = "Output"
+TORCH_MODULE = re.compile(r"torch node .* \((?:[^;]*; )?([\w.]+)\)$")
 
 
 def view_from_graph(graph: Graph, title: str, kind: str) -> View:
@@ -48,11 +50,38 @@ def _overlays(graph: Graph) -> list[Overlay]:
         if held or moved:
             weights[node.name] = float(moved)
         bits[node.name] = float(_bits(node.outputs[0]))
-    return [
+    found = [
         Overlay("MACs", macs),
         Overlay("bytes read and written", weights, "B"),
+        Overlay("VTCM: activations alive", _alive(graph), "B"),
         Overlay("bit width", bits),
+        Overlay("encoding source", {}, labels=_origins(graph)),
     ]
+    return [overlay for overlay in found if overlay.is_about_something]
+
+
+def _alive(graph: Graph) -> dict[str, float]:
+    """Bytes of activations that are needed at once while a node runs, in the order of the graph."""
+    last: dict[Value, int] = {}
+    for place, node in enumerate(graph.nodes):
+        last |= {v: place for v in (*node.inputs, *node.outputs) if v is not None and not v.is_constant}
+    last |= {v: len(graph.nodes) for v in graph.outputs}
+    ending: dict[int, list[Value]] = {}
+    for value, place in last.items():
+        ending.setdefault(place, []).append(value)
+    found: dict[str, float] = {}
+    alive = sum(v.nbytes for v in graph.inputs if v in last)
+    for place, node in enumerate(graph.nodes):
+        alive += sum(v.nbytes for v in node.outputs)
+        found[node.name] = float(alive)
+        alive -= sum(v.nbytes for v in ending.get(place, ()))
+    return found
+
+
+def _origins(graph: Graph) -> dict[str, str]:
+    """Where the encoding of a node's result comes from, without what is said in addition."""
+    told = {node.name: graph.provenance.get(node.outputs[0].name, "") for node in graph.nodes}
+    return {name: text.split(",")[0].split(":")[0] for name, text in told.items() if text}
 
 
 def _bits(value: Value) -> int:
@@ -73,7 +102,14 @@ def _node(graph: Graph, node: Node, constants: dict[str, ViewTensor]) -> ViewNod
     outputs = tuple(_tensor(graph, v, constants) for v in node.outputs)
     params = {name: _shown(value) for name, value in node.params.items()}
     keys = (*(v.name for v in node.outputs), node.name, *([node.source] if node.source else []))
-    return ViewNode(node.name, node.op, node.source, params, inputs, outputs, keys)
+    return ViewNode(node.name, node.op, node.source, params, inputs, outputs, keys, _scope(node.source))
+
+
+def _scope(source: str) -> str:
+    """The modules in what PyTorch's frontend says of a node: `torch node relu (model.py:4, Net.forward;
+    block.0)`."""
+    found = TORCH_MODULE.match(source)
+    return found[1].replace(".", "/") if found else ""
 
 
 def _shown(value: Any) -> str:
@@ -86,8 +122,9 @@ def _tensor(graph: Graph, value: Value, constants: dict[str, ViewTensor]) -> Vie
         return constants[value.name]
     encoding = "" if value.encoding is None else encoding_text(value.encoding)
     origin = graph.provenance.get(value.name, "")
-    statistics = None if value.data is None else statistics_of(value.data, value.encoding)
-    found = ViewTensor(value.name, value.dtype.label, value.shape, encoding, origin, statistics)
+    data = value.data
+    weight = None if data is None else lambda: statistics_of(data, value.encoding)
+    found = ViewTensor(value.name, value.dtype.label, value.shape, encoding, origin, weight=weight)
     if value.data is not None:
         constants[value.name] = found
     return found

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import ModelError
-from openqnn.viewer.from_graph import INPUT, OUTPUT
+from openqnn.ir import Array
+from openqnn.viewer.from_graph import INPUT, OUTPUT, statistics_of
 from openqnn.viewer.view import View, ViewNode, ViewTensor
 
 if TYPE_CHECKING:
     import onnx
 
 PYTHON_LINE = "pkg.torch.onnx.stack_trace"
+MODULES = "pkg.torch.onnx.name_scopes"
 CONSTANT = "Constant"
 LABELS = {"float": "float32", "double": "float64"}  # where ONNX's name is not that of our types
 
 
 def view_from_onnx(path: str | os.PathLike[str]) -> View:
-    """The nodes of the file's main graph; weights are named with their shapes, and not read."""
+    """The nodes of the file's main graph; weights are named with their shapes, and read when they are
+    asked for."""
     import onnx
 
     try:
         model = onnx.load(os.fspath(path), load_external_data=False)
     except Exception as error:  # protobuf raises several kinds
         raise ModelError(f"{path}: not an ONNX model: {error}") from error
-    tensors = _tensors(model.graph)
+    tensors = _tensors(model.graph, _Arrays(Path(path)))
     weights = {tensor.name for tensor in model.graph.initializer}
     constants = [node for node in model.graph.node if node.op_type == CONSTANT]
     tensors |= {node.output[0]: _constant(node) for node in constants}
@@ -45,14 +51,34 @@ def view_from_onnx(path: str | os.PathLike[str]) -> View:
     return View(Path(path).name, "ONNX", tuple(nodes), facts)
 
 
-def _tensors(graph: onnx.GraphProto) -> dict[str, ViewTensor]:
+class _Arrays:
+    """The weights of a file, which is read when the first of them is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._arrays: Mapping[str, Array] | None = None
+
+    def figures(self, name: str) -> dict[str, Any]:
+        from openqnn.frontends.onnx.reader import read_model
+
+        try:
+            if self._arrays is None:
+                self._arrays = read_model(self._path).arrays
+            return statistics_of(self._arrays[name])
+        except (ModelError, KeyError, TypeError, ValueError) as error:
+            return {"not readable": str(error)}
+
+
+def _tensors(graph: onnx.GraphProto, arrays: _Arrays) -> dict[str, ViewTensor]:
     found: dict[str, ViewTensor] = {}
     for info in (*graph.value_info, *graph.input, *graph.output):
         kind = info.type.tensor_type
         dims = tuple(d.dim_param or int(d.dim_value) for d in kind.shape.dim)
         found[info.name] = ViewTensor(info.name, _type_name(kind.elem_type), dims)
     for tensor in graph.initializer:
-        found[tensor.name] = ViewTensor(tensor.name, _type_name(tensor.data_type), tuple(tensor.dims))
+        weight = partial(arrays.figures, tensor.name)
+        kind = _type_name(tensor.data_type)
+        found[tensor.name] = ViewTensor(tensor.name, kind, tuple(tensor.dims), weight=weight)
     return found
 
 
@@ -79,11 +105,13 @@ def _node(node: onnx.NodeProto, number: int, tensors: dict[str, ViewTensor]) -> 
     return ViewNode(
         name,
         op,
-        _python_line(node),
+        "",
         {a.name: _attribute(a) for a in node.attribute},
         tuple(unknown(i) for i in node.input if i),
         tuple(unknown(o) for o in node.output if o),
-        (*node.output, name),
+        (*(o for o in node.output if o), name, f"onnx node {name}"),
+        scope=_scope(node),
+        places=_python_lines(node),
     )
 
 
@@ -101,7 +129,26 @@ def _attribute(attribute: onnx.AttributeProto) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def _python_line(node: onnx.NodeProto) -> str:
-    """The line of the user's program that torch's exporter wrote down."""
-    lines = [p.value for p in node.metadata_props if p.key == PYTHON_LINE]
-    return lines[0].strip().splitlines()[0].strip() if lines and lines[0].strip() else ""
+def _python_lines(node: onnx.NodeProto) -> tuple[str, ...]:
+    """The lines of the user's program that torch's exporter wrote down, the innermost last."""
+    text = next((p.value for p in node.metadata_props if p.key == PYTHON_LINE), "")
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _scope(node: onnx.NodeProto) -> str:
+    """The modules around the node, as torch's exporter wrote them down: `['', 'encoder',
+    'encoder.layer.0']`."""
+    text = next((p.value for p in node.metadata_props if p.key == MODULES), "")
+    try:
+        names = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ""
+    found: list[str] = []
+    around = ""
+    for name in names if isinstance(names, list) else []:
+        if not isinstance(name, str) or not name.startswith(around):
+            break
+        own = name[len(around) :].strip(".")
+        found += [own.replace("/", ".")] if own else []
+        around = name
+    return "/".join(found)

@@ -1,56 +1,109 @@
-"""Places for the nodes of a view: a layered layout from top to bottom."""
+"""Places for the items of one group of a view: a layered layout in rows and columns, from top to bottom.
+
+Items are nodes and groups, whose sizes the page knows only when it draws: what is computed here is which
+row and
+which column each has, and through which columns edges go that are longer than a row. The page stretches rows
+and columns to what stands in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-COLUMN = 190.0
-ROW = 76.0
 GAP = 1.0  # columns between parts of the graph that no edge joins
+BEND = 0.35  # the width of an edge's own column, as part of a node's
+
+Place: TypeAlias = tuple[float, int]  # column, row
+Run: TypeAlias = tuple[float, int, int]  # a column that an edge keeps from one row to another
+Pair: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The middle of every node, in page units, and the size of the whole."""
+    """The column and row of every item, and of every edge the columns between its ends."""
 
-    places: tuple[tuple[float, float], ...]
-    width: float
-    height: float
+    places: tuple[Place, ...]
+    routes: Mapping[Pair, tuple[Run, ...]]
 
 
-def layout(count: int, edges: Sequence[tuple[int, int, str]]) -> Layout:
-    """Nodes follow what they read; each part of the graph that no edge joins stands beside the others."""
-    joined = sorted({(a, b) for a, b, _ in edges})
-    columns = dict[int, tuple[float, float]]()
+def layout(count: int, edges: Iterable[Pair]) -> Layout:
+    """Items follow what they read; each part of the graph that no edge joins stands beside the others."""
+    joined = sorted({(a, b) for a, b in edges if a != b})
+    places: dict[int, Place] = {}
+    routes: dict[Pair, tuple[Run, ...]] = {}
     right = 0.0
     for part in _parts(joined):
-        least = min(x for x, _ in part.values())
-        for index, (x, y) in part.items():
-            columns[index] = (x - least + right, y)
-        right = max(x for x, _ in columns.values()) + 1 + GAP
-    for index in range(count):
-        if index not in columns:
-            columns[index] = (right, 0.0)
-            right += 1 + GAP
-    places = tuple((columns[i][0] * COLUMN, columns[i][1] * ROW) for i in range(count))
-    width = max((x for x, _ in places), default=0.0) + COLUMN
-    height = max((y for _, y in places), default=0.0) + ROW
-    return Layout(places, width, height)
+        least = min(x for x, _ in part.places.values())
+        moved = {item: (x - least + right, row) for item, (x, row) in part.places.items()}
+        routes |= _routes(joined, part, moved)
+        right = max(x for x, _ in moved.values()) + 1 + GAP
+        places |= {item: place for item, place in moved.items() if item < count}
+    for item in range(count):
+        if item not in places:
+            places[item] = (right, 0)
+            right += 1
+    return Layout(tuple(places[item] for item in range(count)), routes)
 
 
-def _parts(joined: Sequence[tuple[int, int]]) -> list[dict[int, tuple[float, float]]]:
-    """Columns and rows of the nodes of each connected part, without the vertices that the library adds along
-    edges over several rows."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A connected part: `next_bend` leads from each bend of an edge to what follows."""
+
+    places: dict[int, Place]
+    edges: tuple[Pair, ...]
+
+
+def _parts(joined: Sequence[Pair]) -> list[_Part]:
+    """Bends of edges are vertices above all items: the library numbers its own after those that it was
+    given."""
     from fast_sugiyama import from_edges
 
-    found: list[dict[int, tuple[float, float]]] = []
     if not joined:
-        return found
-    real = {index for pair in joined for index in pair}
-    layouts = from_edges(joined, minimum_length=1, vertex_spacing=1, ranking_type="down")
-    for positions, *_ in layouts:
-        rows = sorted({y for _, (_, y) in positions}, reverse=True)
-        number = {y: float(row) for row, y in enumerate(rows)}
-        found.append({index: (x, number[y]) for index, (x, y) in positions if index in real})
+        return []
+    items = sorted({item for pair in joined for item in pair})
+    number = {item: index for index, item in enumerate(items)}
+    first_bend = items[-1] + 1 - len(items)
+    real = lambda vertex: items[vertex] if vertex < len(items) else first_bend + vertex
+    layouts = from_edges(
+        [(number[a], number[b]) for a, b in joined],
+        minimum_length=1, vertex_spacing=1, ranking_type="down", dummy_size=BEND,
+    )  # fmt: skip
+    # The library's wrapper maps vertices by a set of small numbers, which leaves them as they are.
+    return [_part(positions, edges or (), real) for positions, _, _, edges in layouts]
+
+
+def _part(positions: Iterable[Any], edges: Iterable[Any], real: Callable[[int], int]) -> _Part:
+    rows = {y: row for row, y in enumerate(sorted({y for _, (_, y) in positions}, reverse=True))}
+    places = {real(int(vertex)): (float(x), rows[y]) for vertex, (x, y) in positions}
+    return _Part(places, tuple((real(int(a)), real(int(b))) for a, b in edges))
+
+
+def _routes(joined: Sequence[Pair], part: _Part, places: Mapping[int, Place]) -> dict[Pair, tuple[Run, ...]]:
+    """Follow each edge from bend to bend, and keep the columns in which it stays."""
+    least_bend = max(max(pair) for pair in joined) + 1
+    follows = {a: b for a, b in part.edges if a >= least_bend}
+    found: dict[Pair, tuple[Run, ...]] = {}
+    for start, bend in part.edges:
+        if start >= least_bend or bend < least_bend:
+            continue
+        passed: list[Place] = []
+        while bend >= least_bend:
+            passed.append(places[bend])
+            bend = follows[bend]
+        runs = _runs(passed)
+        # A cycle's edge is turned round for the layout.
+        found[start, bend] = runs
+        found[bend, start] = tuple((x, b, a) for x, a, b in reversed(runs))
     return found
+
+
+def _runs(passed: Sequence[Place]) -> tuple[Run, ...]:
+    found: list[Run] = []
+    for x, row in passed:
+        if found and found[-1][0] == x:
+            found[-1] = (x, found[-1][1], row)
+        else:
+            found.append((x, row, row))
+    return tuple(found)

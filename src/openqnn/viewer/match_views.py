@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from openqnn.viewer.group_tree import scope_of
 from openqnn.viewer.view import View, ViewNode, ViewTensor
 
 ADDED = "added"
@@ -34,7 +36,52 @@ def match_views(first: View, second: View) -> dict[str, Any]:
         if changes:
             left[partners[index]] = [CHANGED, *changes]
             right[index] = [CHANGED, *changes]
-    return {"pairs": pairs, "left": left, "right": right}
+    return {"pairs": pairs, "left": left, "right": right, "links": _links(first, second, pairs)}
+
+
+def _links(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where to look for nodes without a partner: those of one source beside each other, and a node that
+    became
+    part of another one at that one."""
+    known = {key: index for index, node in enumerate(first.nodes) for key in node.keys}
+    matched = {b for _, b in pairs}
+    found = [
+        (known[key], index)
+        for index, node in enumerate(second.nodes)
+        if index not in matched
+        for key in node.keys[-1:]
+        if key in known
+    ]
+    partners = dict(pairs) | dict(found)
+    readers = {a: b for a, b, _ in reversed(first.edges())}
+    for index in range(len(first.nodes) - 1, -1, -1):
+        other = partners.get(readers.get(index, -1))
+        if index not in partners and other is not None:
+            partners[index] = other
+            found.append((index, other))
+    return found
+
+
+def with_scopes(views: Sequence[View]) -> list[View]:
+    """Views whose nodes tell nothing of modules take them from the view beside them that does."""
+    found: list[View] = []
+    telling: View | None = None
+    for view in views:
+        if any(scope_of(node) for node in view.nodes):
+            telling = view
+        elif telling is not None:
+            view = _scoped_like(view, telling)
+        found.append(view)
+    return found
+
+
+def _scoped_like(view: View, telling: View) -> View:
+    scopes = {key: "/".join(scope_of(node)) for node in telling.nodes for key in node.keys}
+    nodes = [
+        replace(node, scope=next((scopes[key] for key in node.keys if key in scopes), ""))
+        for node in view.nodes
+    ]
+    return replace(view, nodes=tuple(nodes))
 
 
 def _pairs(first: Sequence[ViewNode], second: Sequence[ViewNode]) -> list[tuple[int, int]]:
@@ -53,15 +100,25 @@ def _pairs(first: Sequence[ViewNode], second: Sequence[ViewNode]) -> list[tuple[
     return found
 
 
-def _changes(first: ViewNode, second: ViewNode, with_params: bool) -> list[str]:
+def _changes(first: ViewNode, second: ViewNode, alike: bool) -> list[str]:
+    """What differs; between a source and its QNN graph neither other names for ops nor another order of
+    axes."""
     found: list[str] = []
-    if first.op != second.op:
+    if alike and first.op != second.op:
         found.append(f"op: {first.op} -> {second.op}")
-    elif with_params:
+    elif alike:
         found += _param_changes(first.params, second.params)
     for a, b in zip(first.outputs, second.outputs, strict=False):
-        found += _tensor_changes(a, b)
+        if alike or not _turned(a, b):
+            found += _tensor_changes(a, b)
     return found
+
+
+def _turned(first: ViewTensor, second: ViewTensor) -> bool:
+    """Whether only the order of axes differs, or the shape is open on one side."""
+    settled = all(isinstance(size, int) and size > 0 for size in first.shape)
+    same = sorted(map(str, first.shape)) == sorted(map(str, second.shape))
+    return first.dtype == second.dtype and (same or not settled)
 
 
 def _param_changes(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[str]:

@@ -11,11 +11,11 @@ from typing import Any
 from openqnn.analysis.sources import HOLDS_SEVERAL, NET_JSON, read_nets
 from openqnn.api.files import CONTEXT, open_graph
 from openqnn.emit.graph_from_net import graph_of
-from openqnn.errors import InputError, ModelError
+from openqnn.errors import ModelError
 from openqnn.formats.oqnn import is_oqnn
 from openqnn.viewer.from_graph import view_from_graph
 from openqnn.viewer.from_onnx import view_from_onnx
-from openqnn.viewer.view import Overlay, View
+from openqnn.viewer.view import View
 
 KINDS = {".dlc": "DLC", ".so": "model library", ".c": "Saver bundle", ".json": "model_net.json"}
 SAVER = "saver_output.c"
@@ -110,32 +110,3 @@ def _source_views(path: Path) -> list[View]:
     if path.name == debugger.NAMED[-1]:
         return [debugger.debugger_view(path)]
     return []
-
-
-def read_overlay(path: str | os.PathLike[str]) -> Overlay:
-    """Numbers by node from a JSON file: `{node: number}`, or the node data of Google's Model Explorer."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"{path}: no overlay can be read: {error}") from error
-    values = _numbers(content)
-    if not values:
-        hint = 'it is an object such as {"conv1": 0.5, "conv2": 3}'
-        raise InputError(f"{path}: there is no number for any node", hint=hint)
-    return Overlay(Path(path).stem, values)
-
-
-def _numbers(content: Any) -> dict[str, float]:
-    """Model Explorer has `{"results": {node: {"value": number}}}`, perhaps below the name of a graph."""
-    if not isinstance(content, dict):
-        return {}
-    if "results" in content:
-        return _numbers(content["results"])
-    found: dict[str, float] = {}
-    for name, value in content.items():
-        number = value.get("value") if isinstance(value, dict) and "value" in value else value
-        if isinstance(number, int | float) and not isinstance(number, bool):
-            found[str(name)] = float(number)
-        elif isinstance(number, dict):
-            found |= _numbers(number)
-    return found

@@ -5,21 +5,35 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from openqnn.viewer.page import POLICY
+from openqnn.viewer.page import SERVED_POLICY
 
 HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost")
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
-Pages: TypeAlias = Callable[[str, Query], str | None]
+HTML = "text/html; charset=utf-8"
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent for an address that is asked for."""
+
+    content: str
+    kind: str = HTML
+
+
+Pages: TypeAlias = Callable[[str, Query], str | Answer | None]
 
 
 class ViewServer:
-    """Serves pages at addresses that hold a token. `pages` gives the HTML of a path, or None."""
+    """Serves pages at addresses that hold a token. `pages` gives the HTML of a path, another answer, or
+    None."""
 
     def __init__(self, pages: Pages, port: int = 0) -> None:
         self.token = secrets.token_urlsafe(24)
@@ -52,17 +66,19 @@ class ViewServer:
                 if host not in HOSTS or not hmac.compare_digest(given.encode(), token.encode()):
                     self.send_error(403, "the address that openqnn printed has a token")
                     return
-                page = pages(asked.path, query)
-                if page is None:
+                found = pages(asked.path, query)
+                if found is None:
                     self.send_error(404)
                     return
-                self._send(page.encode("utf-8"))
+                self._send(found if isinstance(found, Answer) else Answer(found))
 
-            def _send(self, page: bytes) -> None:
+            def _send(self, answer: Answer) -> None:
+                page = answer.content.encode("utf-8")
                 self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Type", answer.kind)
                 self.send_header("Content-Length", str(len(page)))
-                self.send_header("Content-Security-Policy", POLICY)
+                self.send_header("Content-Security-Policy", SERVED_POLICY)
+                self.send_header("X-Content-Type-Options", "nosniff")
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("Referrer-Policy", "no-referrer")
                 self.end_headers()

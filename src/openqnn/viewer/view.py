@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class ViewTensor:
-    """A tensor at a node: `origin` says where its encoding came from, `statistics` what a constant holds."""
+    """A tensor at a node: `origin` says where its encoding came from, `statistics` what a constant holds.
+
+    `weight` computes the statistics when they are asked for: a page that is served asks for them one by one.
+    """
 
     name: str
     dtype: str
@@ -16,6 +20,11 @@ class ViewTensor:
     encoding: str = ""
     origin: str = ""
     statistics: dict[str, Any] | None = None
+    weight: Callable[[], dict[str, Any]] | None = field(default=None, compare=False)
+
+    def figures(self) -> dict[str, Any] | None:
+        """The statistics of a constant, read now where they were not yet."""
+        return self.weight() if self.statistics is None and self.weight is not None else self.statistics
 
     def record(self) -> dict[str, Any]:
         found: dict[str, Any] = {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
@@ -25,12 +34,18 @@ class ViewTensor:
             found["origin"] = self.origin
         if self.statistics is not None:
             found["statistics"] = self.statistics
+        elif self.weight is not None:
+            found["constant"] = True
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class ViewNode:
-    """A node or a boundary of the graph. `keys` are the names by which other panes know it."""
+    """A node or a boundary of the graph. `keys` are the names by which other panes know it.
+
+    `scope` is the path of modules around it, as `encoder/layer.0`; without one, the name's slashes tell.
+    `places` are lines of the program that made the model, the innermost last.
+    """
 
     name: str
     op: str
@@ -39,9 +54,11 @@ class ViewNode:
     inputs: tuple[ViewTensor, ...] = ()
     outputs: tuple[ViewTensor, ...] = ()
     keys: tuple[str, ...] = ()
+    scope: str = ""
+    places: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        return {
+        found: dict[str, Any] = {
             "name": self.name,
             "op": self.op,
             "source": self.source,
@@ -50,18 +67,45 @@ class ViewNode:
             "outputs": [tensor.record() for tensor in self.outputs],
             "keys": list(self.keys),
         }
+        if self.places:
+            found["places"] = list(self.places)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A number for some of the nodes, by name: MACs, bytes, errors, times."""
+    """A number for some of the nodes, by name: MACs, bytes, errors, times. `least_is_worst` is for those of
+    which more is better; `labels` are words instead of numbers, and `notes` what is to be said of a node."""
 
     title: str
     values: dict[str, float]
     unit: str = ""
+    least_is_worst: bool = False
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_about_something(self) -> bool:
+        return bool(self.values or self.labels or self.notes)
+
+    def renamed(self, names: Mapping[str, str]) -> Overlay:
+        """With other names for the nodes; what is said of nodes without one is left out."""
+        return replace(
+            self,
+            values={names[node]: value for node, value in self.values.items() if node in names},
+            labels={names[node]: word for node, word in self.labels.items() if node in names},
+            notes={names[node]: text for node, text in self.notes.items() if node in names},
+        )
 
     def record(self) -> dict[str, Any]:
-        return {"title": self.title, "unit": self.unit, "values": self.values}
+        found: dict[str, Any] = {"title": self.title, "unit": self.unit, "values": self.values}
+        if self.least_is_worst:
+            found["worst"] = "least"
+        if self.labels:
+            found["labels"] = self.labels
+        if self.notes:
+            found["notes"] = self.notes
+        return found
 
 
 @dataclass(frozen=True, slots=True)
