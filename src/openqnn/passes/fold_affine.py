@@ -1,14 +1,18 @@
-"""Factors and terms per channel behind a convolution or a fully connected layer move into its weights."""
+"""Factors and terms per channel behind a convolution or a fully connected layer move into its weights.
+
+Reshapes between them that leave the channels alone stay where they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from openqnn.ir import Array, Graph, Node, Value
 from openqnn.ops import schema_of
+from openqnn.ops.layout import is_reshape
 from openqnn.ops.schema import Role
 from openqnn.passes.edit import alive, data_of, is_quantized, private, supplant, vector_along
 from openqnn.passes.explain import Explain
@@ -98,20 +102,31 @@ def fold_affine(graph: Graph, log: Explain) -> int:
     changes = 0
     for node in list(graph.nodes):
         found = _affine(node) if alive(node) and node.out.dtype.is_float else None
-        layer = found.data.producer if found is not None else None
+        between = _reshapes(found.data) if found is not None else []
+        layer = between[-1].x(0).producer if between else found.data.producer if found is not None else None
         if found is None or layer is None or not is_layer(layer):
             continue
-        reason = _refusal(graph, layer, node, found)
+        reason = _refusal(graph, layer, node, found, between)
         if reason:
             log.decline(NAME, node, reason)
             continue
-        _fold(graph, layer, node, found)
+        _fold(graph, layer, node, found, between)
         log.apply(NAME, node, f"into {layer.where}")
         changes += 1
     return changes
 
 
-def _refusal(graph: Graph, layer: Node, node: Node, affine: Affine) -> str:
+def _reshapes(value: Value) -> list[Node]:
+    """The reshapes that a tensor comes from which leave its last axis alone, the last one first."""
+    found: list[Node] = []
+    node = value.producer
+    while node is not None and is_reshape(node) and node.x(0).shape[-1:] == node.out.shape[-1:]:
+        found.append(node)
+        node = node.x(0).producer
+    return found
+
+
+def _refusal(graph: Graph, layer: Node, node: Node, affine: Affine, between: Sequence[Node] = ()) -> str:
     if is_quantized(*layer.inputs, layer.out, node.out):
         return "a value is quantized: the rewrite would change its numbers"
     if affine.factor is not None and layer.has(1) and not layer.x(1).is_constant:
@@ -120,10 +135,12 @@ def _refusal(graph: Graph, layer: Node, node: Node, affine: Affine) -> str:
         return f"the bias of {layer.where} is computed at run time"
     if layer.out.shape[-1] != node.out.shape[-1]:
         return "it widens the channels"
-    return private(graph, layer.out, [node])
+    users = [node, *between]
+    values = [affine.data, *(n.x(0) for n in between)]
+    return next(filter(None, (private(graph, v, users) for v in values)), "")
 
 
-def _fold(graph: Graph, layer: Node, node: Node, affine: Affine) -> None:
+def _fold(graph: Graph, layer: Node, node: Node, affine: Affine, between: Sequence[Node]) -> None:
     """The layer takes over the node's result, with its name."""
     channels, dtype = layer.out.shape[-1], layer.out.dtype.numpy
     layer.inputs += [None] * (3 - len(layer.inputs))
@@ -138,7 +155,7 @@ def _fold(graph: Graph, layer: Node, node: Node, affine: Affine) -> None:
     while layer.inputs[-1] is None:
         layer.inputs.pop()
     layer.source = node.source or layer.source
-    supplant(graph, node.out, layer.out)
+    supplant(graph, node.out, affine.data if between else layer.out)
 
 
 def _scaled(layer: Node, factor: Array) -> Array:

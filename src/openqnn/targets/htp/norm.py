@@ -12,7 +12,7 @@ from openqnn.ops import Builder
 from openqnn.ops.layout import inverse
 from openqnn.passes.edit import scalar
 from openqnn.targets.htp.ranks import view
-from openqnn.targets.htp.rules import Instead, again, rule, takes
+from openqnn.targets.htp.rules import Instead, again, fixed_rule, rule, takes
 
 takes("Batchnorm", "L2Norm", "LayerNorm", "LogSoftmax", "RmsNorm", axes=4)
 
@@ -96,3 +96,19 @@ def rms_of_one_list_of_rows(node: Node, b: Builder) -> Instead:
         return None
     rows = view(b, x, (prod(x.shape[:-1]), x.shape[-1]))
     return view(b, again(b, node, rows, *node.inputs[1:], axes=(1,)), x.shape)
+
+
+@fixed_rule("Batchnorm")
+def factors_of_16_bits(node: Node, b: Builder, width: int) -> Value | None:
+    # Factors have the width of weights and one scale for all channels: of 8 bits small ones have few steps,
+    # which 16-bit data lose 20 dB by. Those of a product have the width of the data.
+    x = node.x(0)
+    if width < 16 or not node.x(1).is_constant:
+        return None
+    y = b.mul(x, _along_last(b, node.x(1), x.rank))
+    return b.add(y, _along_last(b, node.x(2), x.rank)) if node.has(2) else y
+
+
+def _along_last(b: Builder, value: Value, rank: int) -> Value:
+    assert value.data is not None
+    return b.graph.constant(value.name, value.data.reshape(*[1] * (rank - 1), -1), value.dtype)
