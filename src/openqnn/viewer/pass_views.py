@@ -81,9 +81,9 @@ class PassLog(Explain):
 def log_passes(model: str | os.PathLike[str], settings: Mapping[str, Any]) -> PassLog:
     """Convert a model, and keep what happens on the way."""
     from openqnn.api.convert import convert
-    from openqnn.formats.oqnn import is_container
+    from openqnn.formats.oqnn import is_oqnn
 
-    if is_container(model):
+    if is_oqnn(model):
         raise UsageError(f"{model} was converted already: its passes are over", hint="give the source model")
     log = PassLog()
     graph = convert(model, **settings, explain=log)
