@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,9 @@ def config(place: Path, *schemas: Mapping[str, Any]) -> dict[str, Any]:
                     ]
                 }
             },
-            "inference-engine": {"model_path": str(model_path(MODEL)), "inference_schemas": list(schemas)},
+            "inference-engine": {
+                "model_path": str(model_path(MODEL)), "inference_schemas": copy.deepcopy(list(schemas)),
+            },
             "evaluator": {
                 "comparator": {"type": "cos"},
                 "metrics": [{"plugin": {"name": "topk", "params": {"kval": "1,5", "round": 7}}}],

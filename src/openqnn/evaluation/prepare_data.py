@@ -24,7 +24,7 @@ from openqnn.evaluation.plugins.plugin import (
     PreprocessPlugin,
     Result,
 )
-from openqnn.ir import Array, Graph
+from openqnn.ir import Array, Graph, Port
 
 RAW = (".raw", ".bin")
 Done = TypeVar("Done")
@@ -66,7 +66,8 @@ def prepare_data(
             f"{config.path}: the dataset is empty", hint="dataset: inputlist_file, filter_dataset"
         )
     plugins = () if inputs else config.stages.get("preprocessing", ())
-    items = _preprocessed(plugins, context.dataset.items, context)
+    read = [_with_numbers(graph, item, context) for item in context.dataset.items] if plugins else None
+    items = _preprocessed(plugins, read or context.dataset.items, context)
     samples = [_sample(graph, item, context) for item in items]
     if not memory:
         _write_inputs(folder, samples)
@@ -131,6 +132,19 @@ def _transformed(config: ModelConfig, context: Context) -> Context:
     return context
 
 
+def _with_numbers(graph: Graph, item: Item, context: Context) -> Item:
+    """An item of raw files with their numbers, in the shapes of the inputs without the batch."""
+    if item.arrays or not item.files or not item.files[0].lower().endswith(RAW):
+        return item
+    arrays: list[Array] = []
+    for index, name in enumerate(item.files):
+        shape = list(_port_at(graph, index, name).shape)
+        if shape and context.batch > 1:
+            shape[0] //= context.batch
+        arrays.append(_read_raw(graph, index, name, context, shape).reshape(shape))
+    return item.with_arrays(arrays)
+
+
 def _preprocessed(plugins: Sequence[Plugin], items: Sequence[Item], context: Context) -> list[Item]:
     found = list(items)
     for each in plugins:
@@ -180,20 +194,26 @@ def _sample(graph: Graph, item: Item, context: Context) -> dict[str, Array]:
     return found
 
 
-def _read_raw(graph: Graph, index: int, name: str, context: Context) -> Array:
+def _port_at(graph: Graph, index: int, name: str) -> Port:
+    if index >= len(graph.inputs):
+        raise InputError(f"'{name}': the model has {len(graph.inputs)} inputs")
+    return graph.ports[graph.inputs[index].name]
+
+
+def _read_raw(
+    graph: Graph, index: int, name: str, context: Context, shape: Sequence[int] | None = None
+) -> Array:
     """A preprocessed file: .npy, or raw numbers in the input's own type or as floats, as its size says."""
     root = context.dataset.path(name)
     path = root if root.is_file() or not Path(name).is_file() else Path(name)
-    if index >= len(graph.inputs):
-        raise InputError(f"'{name}': the model has {len(graph.inputs)} inputs")
-    port = graph.ports[graph.inputs[index].name]
+    port = _port_at(graph, index, name)
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    count = int(np.prod(port.shape))
+    count = int(np.prod(port.shape if shape is None else shape))
     for dtype in (port.dtype.numpy, np.dtype(np.float32), np.dtype(np.float64)):
         if len(data) == count * dtype.itemsize:
             return np.frombuffer(data, dtype)
@@ -228,7 +248,8 @@ def _calibration(
     if kind == "index":
         return _indexed(config.root / file, samples)
     if kind == "dataset":
-        chosen = _preprocessed(config.stages.get("preprocessing", ()), context.dataset.calibration, context)
+        listed = [_with_numbers(graph, item, context) for item in context.dataset.calibration]
+        chosen = _preprocessed(config.stages.get("preprocessing", ()), listed, context)
         return [_sample(graph, item, context) for item in chosen]
     return samples
 
