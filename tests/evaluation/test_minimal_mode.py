@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from openqnn.api.files import load, open_graph
 from openqnn.api.quantize import quantize
 from openqnn.api.quantize_variants import Variant, calibrate_variants, digest_of_graph
+from openqnn.evaluation.comparators import COMPARATORS
+from openqnn.evaluation.evaluate_model import Judging, Means, Subject, evaluate_model, reference_inference
 from openqnn.evaluation.inference import all_options
 from openqnn.evaluation.results_table import COLUMNS
 from openqnn.runtime.compare import output_noise
@@ -235,3 +238,22 @@ def test_a_folder_of_the_users_is_left_alone(tmp_path: Path) -> None:
     )  # fmt: skip
     assert_refused(result, "is not of an evaluation", code=1)
     assert (mine / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ppocr_cls", "mtcnn_onet"])
+def test_all_options_cost_at_most_eight_quantizations(name: str, tmp_path: Path) -> None:
+    """By the processor's time, in this process: on one core, with nothing but the model and data shared."""
+    data = data_set(name)
+    graph = open_graph(model_path(name), input_shapes=data.shapes)
+    samples = [dict(sample) for sample in data.calibration[:16]]
+    quantize(graph, samples)  # what is slow the first time
+    start = time.process_time()
+    quantize(graph, samples)
+    one = time.process_time() - start
+    subject = Subject(str(model_path(name)), graph, samples, samples, data.shapes)
+    judging = Judging(COMPARATORS["snr"])
+    options = [reference_inference(subject.source), *all_options("htp", "x86_64-linux-clang", 8, 8)]
+    start = time.process_time()
+    evaluate_model(subject, options, 0, judging, Means(tmp_path, jobs=1))
+    assert time.process_time() - start <= 8 * one

@@ -89,10 +89,14 @@ class Plot:
         *,
         log: tuple[bool, bool] = (False, False),
         zero: bool = True,
+        loose: bool = False,
     ) -> None:
+        """With `loose` linear axes begin a little before the first value and end a little behind the last."""
         self._labels, self._log = labels, log
         self._x = _range(xs, log[0], zero=False)
         self._y = _range(ys, log[1], zero=zero)
+        if loose:
+            self._x, self._y = _loose(xs), _loose(ys)
         self._drawn: list[str] = []
 
     def line(self, points: Points, index: int, title: str = "") -> None:
@@ -221,6 +225,13 @@ def _range(values: Sequence[float], log: bool, *, zero: bool) -> tuple[float, fl
     if zero:
         low = min(0.0, low)
     return (low, high * 1.05) if high > low else (low - 0.5, low + 1.0)
+
+
+def _loose(values: Sequence[float]) -> tuple[float, float]:
+    kept = [value for value in values if isfinite(value)] or [0.0]
+    low, high = min(kept), max(kept)
+    margin = 0.08 * (high - low) or 0.05 * abs(high) or 0.5
+    return low - margin, high + margin
 
 
 def _share(value: float, limits: tuple[float, float], log: bool) -> float:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
 
 from openqnn.errors import InputError
+from openqnn.options import context_tools, net_run
+from openqnn.options.field import options_of
 
 ANY = "any"  # a key whose value may be whatever it likes
 PLUGINS = [{"plugin": {"name": ANY, "params": ANY}}]
@@ -20,10 +24,25 @@ CONVERTER = (
     "use_per_row_quantization", "quantization_overrides", "act_bw", "bias_bw", "weight_bw",
     "float_bw", "float_bitwidth",
 )  # fmt: skip
+
+
+def flag_names(module: ModuleType) -> list[str]:
+    """The flags that a module of options declares, as a config spells them."""
+    groups = (group for group in vars(module).values() if isinstance(group, type) and is_dataclass(group))
+    names = (name for group in groups for _, each in options_of(group) for name in each.names)
+    return sorted({name.lstrip("-") for name in names if name.startswith("--")})
+
+
+EXTENSIONS = (
+    "vtcm_mb", "rpc_control_latency", "num_cores", "soc_id", "soc_model", "dsp_arch", "hvx_threads", "O",
+    "fp16_relaxed_precision", "perf_profile", "rpc_polling_time", "device_id", "core_id",
+)  # fmt: skip
 SCHEMA: Mapping[str, Any] = {
     **dict.fromkeys(("name", "precision", "target_arch", "backend", "tag", "is_ref"), ANY),
     "converter_params": dict.fromkeys(CONVERTER, ANY),
-    **dict.fromkeys(("contextbin_params", "netrun_params", "backend_extensions"), ANY),
+    "contextbin_params": dict.fromkeys(flag_names(context_tools), ANY),
+    "netrun_params": dict.fromkeys(flag_names(net_run), ANY),
+    "backend_extensions": dict.fromkeys(EXTENSIONS, ANY),
     **dict.fromkeys(("inputs_info", "outputs_info"), PORTS),
 }
 KNOWN: Mapping[str, Any] = {

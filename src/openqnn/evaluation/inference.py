@@ -26,6 +26,7 @@ SIMULATION, BUILT_IN = "htp", "built-in"
 # HTP in fixed point is computed by the simulation; by its own library where that is named.
 CHIPS = {"dspv68": "SM8350", "dspv69": "SM8450", "dspv73": "SM8550", "dspv75": "SM8650", "dspv79": "SM8750"}
 LIBRARIES = {"cpu": "libQnnCpu.so", "libqnncpu": "libQnnCpu.so", "libqnnhtp": "libQnnHtp.so"}
+GRAPH_SETTINGS = ("vtcm_mb", "hvx_threads", "O")
 EXTENSIONS = {"rpc_control_latency": "100", "vtcm_mb": "4"}
 
 
@@ -55,6 +56,11 @@ class Inference:
         if self.backend in (SIMULATION, BUILT_IN, *CHIPS):
             return "libQnnHtp.so" if self.precision == FP16 and self.backend != BUILT_IN else ""
         return LIBRARIES[self.backend.lower().removesuffix(".so")]
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """What of the backend's extensions libQnnHtp is told; the rest concerns devices."""
+        return {n: int(v) for n, v in self.extensions.items() if n in GRAPH_SETTINGS and v.isdigit()}
 
     @property
     def soc(self) -> str | None:

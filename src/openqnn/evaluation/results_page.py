@@ -1,8 +1,9 @@
-"""The results as one HTML page: accuracy against cost, the ranking, every row; no script, no address."""
+"""The results as one HTML page: accuracy against cost, the ranking, every row; tables sort, no address."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from math import isfinite
 
 from openqnn.analysis.plain_page import Plot, keys, note, number, page, table
@@ -12,18 +13,33 @@ from openqnn.evaluation.results_table import COLUMNS, result_cells
 
 TITLE = ": evaluation"
 COST = "MB moved in one inference"
+FRONT = "no other is both cheaper and better"
+SCRIPT = """<script>
+document.querySelectorAll('table').forEach(table => table.rows[0].querySelectorAll('th').forEach((th, i) => {
+  th.style.cursor = 'pointer';
+  th.addEventListener('click', () => {
+    const number = text => Number(text.replaceAll(',', ''));
+    const key = row => row.cells[i].textContent;
+    const up = th.dataset.up = th.dataset.up === '1' ? '0' : '1';
+    const compare = (a, b) =>
+      Number.isNaN(number(a) - number(b)) ? a.localeCompare(b) : number(a) - number(b);
+    const rows = [...table.rows].slice(1).sort((a, b) => compare(key(a), key(b)));
+    (table.tBodies[0] ?? table).append(...(up === '1' ? rows : rows.reverse()));
+  });
+}));
+</script>"""
 
 
 def results_page(name: str, rows: Sequence[Row], comparator: Comparator | None) -> str:
     """The whole file."""
     parts = [note(_summary(rows, comparator))]
     for title, values, higher in _measures(rows, comparator):
-        parts += [f"<h2>{title.capitalize()} against cost</h2>", pareto_plot(values, title, higher)]
+        parts += [f"<h2>{escape(title)} against cost</h2>", pareto_plot(values, title, higher)]
     parts += ["<h2>Ranking</h2>", _ranking(rows, comparator), "<h2>All columns</h2>", _all(rows, comparator)]
     failures = [[row.inference.label, row.message] for row in rows if row.message]
     if failures:
         parts += ["<h2>Remarks</h2>", table(("Inference schema", "Why"), failures)]
-    return page(f"{name}{TITLE}", parts)
+    return page(f"{name}{TITLE}", [*parts, SCRIPT])
 
 
 def _summary(rows: Sequence[Row], comparator: Comparator | None) -> str:
@@ -43,9 +59,9 @@ def _measures(
     found: list[tuple[str, dict[str, tuple[float, float]], bool]] = []
     done = [row for row in rows if row.status == SUCCESS and isfinite(row.cost)]
     if comparator is not None:
-        unit = "%" if comparator.unit == PERCENT else comparator.name
+        unit = " (%)" if comparator.unit == PERCENT else ""
         points = {r.inference.label: (r.cost, r.overall) for r in done if isfinite(r.overall)}
-        found.append((f"match ({unit})", points, comparator.higher_is_better))
+        found.append((f"{comparator.name}{unit}", points, comparator.higher_is_better))
     for metric in dict.fromkeys(name for row in done for name in row.metrics):
         points = {r.inference.label: (r.cost, r.metrics[metric]) for r in done if metric in r.metrics}
         found.append((metric, points, "perplexity" not in metric))
@@ -67,20 +83,20 @@ def pareto_plot(points: dict[str, tuple[float, float]], title: str, higher: bool
     """Dots with the Pareto front joined by a line; a dot's name is its tooltip."""
     front = pareto_front(points, higher)
     xs, ys = zip(*points.values(), strict=True)
-    plot = Plot(xs, ys, (COST, title), zero=False)
-    plot.line([points[label] for label in front], 2, "not beaten in both")
+    plot = Plot(xs, ys, (COST, title), loose=True)
+    plot.line([points[label] for label in front], 1, FRONT)
     for label, point in points.items():
-        kept = label in front
-        plot.dot(
-            point, 2 if kept else 0, f"{label}: {number(point[1])}, {number(point[0])} MB", 5 if kept else 4
-        )
-    names = f"Not beaten in both accuracy and cost: {', '.join(front)}."
-    return plot.svg() + keys(["beaten", "", "not beaten in both"][::2]) + note(names)
+        words = f"{label}: {number(point[1])}, {number(point[0])} MB"
+        plot.dot(point, 1 if label in front else 0, words, 5 if label in front else 4)
+    for place, label in enumerate(front, 1):
+        plot.word(points[label], str(place))
+    named = ", ".join(f"{place} {label}" for place, label in enumerate(front, 1))
+    return plot.svg() + keys(["others", FRONT]) + note(f"{FRONT.capitalize()}: {named}.")
 
 
 def _ranking(rows: Sequence[Row], comparator: Comparator | None) -> str:
     metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
-    overall = ["Match" if comparator is not None else ""] if comparator is not None else []
+    overall = [comparator.name] if comparator is not None else []
     head = ["Rank", "Inference schema", *overall, *metrics, "MB moved", "Seconds"]
     lines: list[list[str | float | int | None]] = []
     for rank, row in enumerate((r for r in rows if r.status == SUCCESS), 1):

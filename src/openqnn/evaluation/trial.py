@@ -15,7 +15,7 @@ import numpy as np
 from openqnn.api.quantize_variants import SharedCalibration, bytes_of_graph, graph_of_bytes
 from openqnn.errors import LibraryError, OpenQnnError, OpenQnnWarning
 from openqnn.evaluation.inference import FP16, ONNX_RUNTIME, QNN, QUANT, SIMULATION, Inference
-from openqnn.ir import Array, Graph
+from openqnn.ir import Array, Graph, Value
 
 TIMEOUT = 600.0  # seconds for one inference on a library
 
@@ -100,8 +100,9 @@ def _session(trial: Trial, graph: Graph, result: TrialResult) -> Any:
     inference = trial.inference
     if inference.library:
         try:
-            soc = inference.soc if "Htp" in inference.library else None
-            return Session(graph, backend=inference.library, soc=soc, timeout=TIMEOUT)
+            on_htp = "Htp" in inference.library
+            soc, settings = (inference.soc, inference.settings or None) if on_htp else (None, None)
+            return Session(graph, backend=inference.library, soc=soc, timeout=TIMEOUT, settings=settings)
         except LibraryError as error:
             result.notes.append(f"{inference.library}: {error.message}: the built-in backend computed this")
     return Session(graph, threads=trial.threads)
@@ -148,10 +149,15 @@ def _on_torch(trial: Trial) -> Iterator[dict[str, Array]]:
         yield {name: array.numpy() for name, array in zip(names, arrays, strict=True)}
 
 
+def _bytes_of_constant(value: Value) -> float:
+    """Narrow integers are packed where a device reads them."""
+    return value.nbytes if value.encoding is None else value.size * value.encoding.bitwidth / 8
+
+
 def megabytes_moved(graph: Graph) -> float:
     """What a graph reads and writes in one inference: constants once, every tensor where it is written and
     where it is read. A measure of cost that needs no library."""
-    total = sum(value.nbytes for value in graph.constants())
+    total = sum(_bytes_of_constant(value) for value in graph.constants())
     for value in graph.values():
         if not value.is_constant:
             total += value.nbytes * (1 + len(value.users))
