@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openqnn.api.compile import compile
     from openqnn.api.convert import Report, check, convert
     from openqnn.api.custom_ops import load_custom_ops
+    from openqnn.api.family import Family, convert_family
     from openqnn.api.files import load
     from openqnn.api.fuse import expand, fuse
     from openqnn.api.quantize import quantize
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "Encoding",
+    "Family",
     "Graph",
     "InferenceSession",
     "Node",
@@ -42,6 +44,7 @@ __all__ = [
     "compile",
     "composite",
     "convert",
+    "convert_family",
     "custom_op",
     "errors",
     "expand",
@@ -61,6 +64,7 @@ _HOMES = {
     "openqnn.ops.custom_function": ("custom_op",),
     "openqnn.api.custom_ops": ("load_custom_ops",),
     "openqnn.api.convert": ("Report", "check", "convert"),
+    "openqnn.api.family": ("Family", "convert_family"),
     "openqnn.api.files": ("load",),
     "openqnn.api.fuse": ("expand", "fuse"),
     "openqnn.api.quantize": ("quantize",),

@@ -43,7 +43,7 @@ def test_the_source_model() -> None:
 
 def test_results_of_convert() -> None:
     arguments = parsed("convert", "m", "-o", "out.oqnn", "--overwrite", "--explain", "--quiet")
-    assert read_options(arguments, ConvertOutput) == ConvertOutput("out.oqnn", True, True, True)
+    assert read_options(arguments, ConvertOutput) == ConvertOutput("out.oqnn", "", True, True, True)
 
 
 def test_inputs_and_results_of_run() -> None:

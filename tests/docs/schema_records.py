@@ -85,8 +85,9 @@ _TIMES = [{
 RECORDS: dict[str, Any] = {
     "convert": {
         "output": "text: the file that was written",
-        "nodes": "count: nodes of the graph",
+        "nodes": "count: nodes of the graph, or of all graphs",
         "bytes": "count: size of the file",
+        "graphs?": "texts: the graphs, where several were asked for with --shapes",
     },
     "check": (
         {

@@ -145,13 +145,21 @@ def test_files_that_are_no_dlc(folder: Path, tmp_path: Path) -> None:
 
 
 @each_version("ir")
-def test_the_weights_of_merged_files_stay_apart(folder: Path, tmp_path: Path) -> None:
+def test_weights_that_graphs_have_in_common_are_stored_once(folder: Path, tmp_path: Path) -> None:
     case = ConvRelu()
-    nets = [case.float_net(), replace(case.float_net(), name="second")]
+    other = ConvRelu()
+    other.bias = other.bias + 1
+    nets = [c.float_net() for c in (case, case, other)]
+    nets = [replace(net, name=f"net{i}") for i, net in enumerate(nets)]
     with Backend(folder / "libQnnIr.so") as ir:
         write_dlc(ir, nets, tmp_path / "x.dlc")
+        found = read_dlc(ir, SystemApi(folder / "libQnnSystem.so"), tmp_path / "x.dlc")
     weights = DlcFile(tmp_path / "x.dlc").read("model.params.bin")
-    assert weights.count(struct.pack("<32f", *case.bias)) == 2
+    for bias in (case.bias, other.bias):
+        assert weights.count(struct.pack("<32f", *bias)) == 1
+    for net, wanted in zip(found, (case, case, other), strict=True):
+        biases = [t.data for t in net.tensors.values() if t.data is not None and t.data.size == 32]
+        np.testing.assert_array_equal(biases[0].ravel(), wanted.bias)
 
 
 def round_trip(folder: Path, tmp_path: Path, *nets: Net) -> list[Net]:

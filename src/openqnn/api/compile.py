@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from openqnn.api.files import open_graph
+from openqnn.api.family import Family, graphs_of
 from openqnn.errors import UsageError
 from openqnn.ir import Graph
 
@@ -15,25 +15,29 @@ if TYPE_CHECKING:
 
 
 def compile(
-    graph: Graph | str | os.PathLike[str],
+    graph: Graph | Family | str | os.PathLike[str],
     backend: str | os.PathLike[str] = "htp",
     *,
     soc: str | int | None = None,
     settings: Settings | None = None,
     timeout: float | None = None,
+    share_weights: bool = True,
 ) -> CompiledContext:
-    """Compile a graph, or a file that holds one, for a vendor library; `.save("x.bin")` writes the result.
+    """Compile a graph, a family, or a file that holds one, for a vendor library; `.save("x.bin")` writes it.
 
-    `settings` are those that HTP has for a graph, by the names of its JSON file: {"vtcm_mb": 4, "O": 3}. One
-    that does not take effect is an error.
+    Graphs of a family share their weights on HTP, unless told otherwise: its simulator loads no context with
+    shared ones. `settings` are those that HTP has for a graph, by the names of its JSON file:
+    {"vtcm_mb": 4, "O": 3}. One that does not take effect is an error.
     """
     from openqnn.vendor.compiled_context import compile_graphs
     from openqnn.vendor.target_setup import resolved
 
     library = resolved(os.fspath(backend))
-    opened = graph if isinstance(graph, Graph) else open_graph(graph)
     check_seconds(timeout)
-    return compile_graphs([opened], library, soc, timeout, settings)
+    if isinstance(graph, Graph):
+        return compile_graphs([graph], library, soc, timeout, settings)
+    family = graph if isinstance(graph, Family) else Family(graphs_of(graph))
+    return compile_graphs(family.graphs, library, soc, timeout, settings, share_weights=share_weights)
 
 
 def check_seconds(timeout: float | None) -> None:

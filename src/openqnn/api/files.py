@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import ModelError, UsageError, VerifyError
 from openqnn.formats.oqnn import is_oqnn
 from openqnn.ir import BUILTIN_PACKAGE, Graph
 from openqnn.ir.oqnn import load_graph
+
+if TYPE_CHECKING:
+    from openqnn.qnn.net import Net
 
 DLC = ".dlc"
 VENDOR_FILES = (DLC, ".so", ".c")
@@ -33,27 +36,44 @@ def load(path: str | os.PathLike[str], graph: str = "", *, trust: bool = False) 
         raise UsageError(f"{path}: no graph can be read from a context binary: it is compiled", hint=hint)
     if Path(path).suffix not in VENDOR_FILES:
         return _sound(load_graph(path), path)
-    from openqnn.emit.graph_from_net import graph_of
+    nets = _nets(path, trust=trust)
+    if len(nets) > 1 and not graph:
+        hint = f"name one: {', '.join(net.name for net in nets)}"
+        raise UsageError(f"{path} holds several graphs", hint=hint)
+    chosen = next((net for net in nets if graph in ("", net.name)), None)
+    if chosen is None:
+        names = ", ".join(net.name for net in nets) or "none"
+        raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {names}")
+    return _graph(chosen, path)
+
+
+def load_all(path: str | os.PathLike[str], *, trust: bool = False) -> list[Graph]:
+    """Every graph of a file that `load` reads."""
+    if not Path(path).is_file() or Path(path).suffix not in VENDOR_FILES:
+        return [load(path)]
+    return [_graph(net, path) for net in _nets(path, trust=trust)]
+
+
+def _nets(path: str | os.PathLike[str], *, trust: bool) -> list[Net]:
+    """The records of the graphs in one of the vendor's files."""
     from openqnn.vendor.remote import read_dlc, read_model_library
     from openqnn.vendor.saver_library import read_saver
     from openqnn.vendor.trust import check_trusted, trusting
 
     with trusting(trust):
         check_trusted(path)
-    nets = {DLC: read_dlc, ".so": read_model_library, ".c": read_saver}[Path(path).suffix](path)
-    names = [net.name for net in nets]
-    if len(nets) > 1 and not graph:
-        raise UsageError(f"{path} holds several graphs", hint=f"name one: {', '.join(names)}")
-    chosen = next((net for net in nets if graph in ("", net.name)), None)
-    if chosen is None:
-        raise UsageError(f"{path} has no graph '{graph}'", hint=f"it has: {', '.join(names) or 'none'}")
-    _declare_stored(path, f"{chosen.name}.")
-    found = graph_of(chosen)
-    if Path(path).suffix == DLC:
-        from openqnn.formats.dlc_metadata import read_record
-        from openqnn.ir.graph_text import parse_known
+    return {DLC: read_dlc, ".so": read_model_library, ".c": read_saver}[Path(path).suffix](path)
 
-        found.given, found.provenance = parse_known(read_record(path, f"{chosen.name}{KNOWN}"))
+
+def _graph(net: Net, path: str | os.PathLike[str]) -> Graph:
+    from openqnn.emit.graph_from_net import graph_of
+    from openqnn.formats.dlc_metadata import read_record
+    from openqnn.ir.graph_text import parse_known
+
+    _declare_stored(path, f"{net.name}.")
+    found = graph_of(net)
+    if Path(path).suffix == DLC:
+        found.given, found.provenance = parse_known(read_record(path, f"{net.name}{KNOWN}"))
     return found
 
 
@@ -102,26 +122,46 @@ def save_dlc(
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Writes a DLC file, which appears whole or not at all. `package` is the op package of every node."""
+    save_graphs([graph], path, package=package, metadata=metadata)
+
+
+def save_graphs(
+    graphs: Sequence[Graph],
+    path: str | os.PathLike[str],
+    *,
+    package: str = "",
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Writes several graphs to one DLC: weights that they have in common are stored once."""
     from openqnn.emit import lower
     from openqnn.emit.emission_order import with_package
     from openqnn.formats.atomic import replacing_path
-    from openqnn.formats.dlc_metadata import add_metadata, add_record
+    from openqnn.formats.dlc_metadata import add_metadata
+    from openqnn.vendor.remote import write_dlc
+
+    names: list[dict[str, str]] = [{} for _ in graphs]
+    nets = [lower(graph, own) for graph, own in zip(graphs, names, strict=True)]
+    with replacing_path(path) as temporary:
+        packed = [with_package(net, package) if package else net for net in nets]
+        write_dlc(packed, temporary, timeout=DLC_TIMEOUT)
+        add_metadata(temporary, metadata or {})
+        for graph, net, own in zip(graphs, nets, names, strict=True):
+            _add_known(graph, net.name, own, temporary)
+
+
+def _add_known(graph: Graph, name: str, names: Mapping[str, str], path: Path) -> None:
+    """The records that only these tools read: custom ops, and what is known of encodings."""
+    from openqnn.formats.dlc_metadata import add_record
     from openqnn.formats.op_package_xml import print_op_package
     from openqnn.ir.graph_text import print_known
     from openqnn.ops.custom import packages_of
-    from openqnn.vendor.remote import write_dlc
 
-    names: dict[str, str] = {}
-    net = lower(graph, names)
-    with replacing_path(path) as temporary:
-        write_dlc([with_package(net, package) if package else net], temporary, timeout=DLC_TIMEOUT)
-        add_metadata(temporary, metadata or {})
-        for declared in packages_of(graph):
-            add_record(temporary, f"{net.name}.{declared.name}{PACKAGE}", print_op_package(declared))
-        if graph.given or graph.provenance:
-            given = {names[name]: said for name, said in graph.given.items() if name in names}
-            sources = {names[name]: source for name, source in graph.provenance.items() if name in names}
-            add_record(temporary, f"{net.name}{KNOWN}", print_known(given, sources))
+    for declared in packages_of(graph):
+        add_record(path, f"{name}.{declared.name}{PACKAGE}", print_op_package(declared))
+    if graph.given or graph.provenance:
+        given = {names[key]: said for key, said in graph.given.items() if key in names}
+        sources = {names[key]: source for key, source in graph.provenance.items() if key in names}
+        add_record(path, f"{name}{KNOWN}", print_known(given, sources))
 
 
 def holds_graph(path: str | os.PathLike[str]) -> bool:

@@ -10,11 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from openqnn.api.compile import check_seconds
-from openqnn.api.files import CONTEXT, open_graph
+from openqnn.api.family import Family, graphs_of
+from openqnn.api.files import CONTEXT
 from openqnn.errors import InputError, UsageError
 from openqnn.ir import Array, Graph, Value
 from openqnn.qnn.op_package_library import OpPackages, op_package_libraries
-from openqnn.runtime.boundary import accepted, outward
+from openqnn.runtime.boundary import accepted, fitting, outward, shapes_text
 
 if TYPE_CHECKING:
     from openqnn.runtime.runner import Runner
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-def _graph(source: Graph | str | os.PathLike[str], soc: str | int | None) -> Graph:
+def _graphs(source: Graph | Family | str | os.PathLike[str], soc: str | int | None) -> tuple[Graph, ...]:
+    """All that a source has; of a context binary their borders."""
     if isinstance(source, Graph):
-        return source
+        return (source,)
+    if isinstance(source, Family):
+        return source.graphs
     if Path(source).suffix != CONTEXT:
-        return open_graph(source)
-    from openqnn.vendor.executables import border_of
+        return graphs_of(source)
+    from openqnn.vendor.executables import borders_of
 
-    return border_of(source, soc)
+    return borders_of(source, soc)
 
 
 def _check_none(packages: Sequence[object]) -> None:
@@ -53,13 +57,16 @@ class Session:
     binary (.bin) runs on the library that made it. `op_packages` are libraries with operations of your own,
     "path:provider[:target]", for the vendor's.
 
+    Of several graphs (a family, a DLC, a context binary) `run` takes the one whose inputs have the shapes of
+    the arrays; `graphs` are all, `graph` is the first.
+
     With "auto" every node goes to HTP, to libQnnCpu or to the built-in backend, by the libraries' own word
     and the least cost; `partition` has the user's say, as a file or as what stands in it, and `plan` tells.
     """
 
     def __init__(
         self,
-        graph: Graph | str | os.PathLike[str],
+        graph: Graph | Family | str | os.PathLike[str],
         backend: str | os.PathLike[str] = "cpu",
         *,
         threads: int = 0,
@@ -69,22 +76,24 @@ class Session:
         op_packages: OpPackages | None = None,
         partition: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     ) -> None:
-        self._binary = "" if isinstance(graph, Graph) or Path(graph).suffix != CONTEXT else os.fspath(graph)
-        self.graph = _graph(graph, soc)
+        is_path = not isinstance(graph, Graph | Family)
+        self._binary = os.fspath(graph) if is_path and Path(graph).suffix == CONTEXT else ""
+        self.graphs = _graphs(graph, soc)
+        self.graph = self.graphs[0]
         self._soc, self._settings, self._partition = soc, settings, partition
         self._packages = op_package_libraries(op_packages)
         self.backend = os.fspath(backend)
         check_seconds(timeout)
         self._threads, self._timeout = threads, timeout
-        self._ports = self.graph.ports
         self.plan: Plan | None = None
-        self._runner: Runner | None = self._compile()
+        self._check_usage()
+        self._runners: dict[str, Runner] | None = {self.graph.name: self._compile(self.graph)}
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{v.name}{list(self._ports[v.name].shape)}" for v in self.graph.inputs)
-        borders = f"{inputs} -> {', '.join(self.output_names)}"
-        state = "" if self._runner is not None else ", closed"
-        return f"<Session of {self.graph.name} on {self.backend}: {borders}{state}>"
+        borders = f"{', '.join(shapes_text(self.graph))} -> {', '.join(self.output_names)}"
+        state = "" if self._runners is not None else ", closed"
+        names = ", ".join(graph.name for graph in self.graphs)
+        return f"<Session of {names} on {self.backend}: {borders}{state}>"
 
     def __enter__(self) -> Session:
         return self
@@ -95,9 +104,9 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        if self._runner is not None:
-            self._runner.close()
-        self._runner = None
+        for runner in (self._runners or {}).values():
+            runner.close()
+        self._runners = None
 
     @property
     def input_names(self) -> list[str]:
@@ -114,9 +123,10 @@ class Session:
 
         Fixed-point tensors go in and come out as real numbers; `native` takes and gives stored integers.
         """
-        runner, wanted = self._open(outputs)
-        results = runner.run(accepted(self.graph, inputs, native=native), outputs)
-        return self._outward(wanted, results, native)
+        graph = fitting(self.graphs, inputs)
+        runner, wanted = self._open(graph, outputs)
+        results = runner.run(accepted(graph, inputs, native=native), outputs)
+        return _outward(graph, wanted, results, native)
 
     def run_many(
         self,
@@ -126,23 +136,24 @@ class Session:
         native: bool = False,
     ) -> Iterator[dict[str, Array]]:
         """Results of sample after sample, as they are asked for; the built-in backend works on several."""
-        runner, wanted = self._open(outputs)
+        if len(self.graphs) > 1:
+            return (self.run(sample, outputs, native=native) for sample in samples)
+        runner, wanted = self._open(self.graph, outputs)
         arrays = (accepted(self.graph, sample, native=native) for sample in samples)
-        return (self._outward(wanted, found, native) for found in runner.run_many(arrays, outputs))
+        found = runner.run_many(arrays, outputs)
+        return (_outward(self.graph, wanted, each, native) for each in found)
 
-    def _open(self, outputs: Sequence[str] | None) -> tuple[Runner, dict[str, Value]]:
-        if self._runner is None:
+    def _open(self, graph: Graph, outputs: Sequence[str] | None) -> tuple[Runner, dict[str, Value]]:
+        if self._runners is None:
             raise UsageError("the session is closed")
         if isinstance(outputs, str):
             raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
-        names = self.output_names if outputs is None else outputs
-        own = {value.name: value for value in self.graph.outputs}
-        return self._runner, {name: own.get(name) or self._value(name) for name in names}
-
-    def _outward(
-        self, wanted: Mapping[str, Value], found: Mapping[str, Array], native: bool
-    ) -> dict[str, Array]:
-        return {n: outward(v, self._ports.get(n), found[n], native=native) for n, v in wanted.items()}
+        own = {value.name: value for value in graph.outputs}
+        names = list(own) if outputs is None else outputs
+        wanted = {name: own.get(name) or _value(graph, name) for name in names}
+        if graph.name not in self._runners:
+            self._runners[graph.name] = self._compile(graph)
+        return self._runners[graph.name], wanted
 
     def _check_usage(self) -> None:
         if self._partition is not None and self.backend != AUTO:
@@ -159,44 +170,48 @@ class Session:
         if self._settings and self._binary:
             raise UsageError(f"{self._binary} is compiled, with settings of its own")
 
-    def _compile(self) -> Runner:
-        self._check_usage()
+    def _compile(self, graph: Graph) -> Runner:
         if self.backend == "cpu":
             _check_none(self._packages)
             from openqnn.runtime.cpu.executable import CpuExecutable
 
-            return CpuExecutable(self.graph, threads=self._threads)
+            return CpuExecutable(graph, threads=self._threads)
         if self.backend == AUTO:
             _check_none(self._packages)
-            return self._divided()
+            return self._divided(graph)
         from openqnn.vendor.executables import ContextExecutable, GraphExecutable
 
         if self._binary:
-            return ContextExecutable(self._binary, self.backend, self._soc, self._timeout, self._packages)
-        return GraphExecutable(
-            self.graph, self.backend, self._soc, self._timeout, self._settings, self._packages
-        )
+            return ContextExecutable(
+                self._binary, self.backend, self._soc, self._timeout, self._packages, border=graph
+            )
+        return GraphExecutable(graph, self.backend, self._soc, self._timeout, self._settings, self._packages)
 
-    def _divided(self) -> Runner:
+    def _divided(self, graph: Graph) -> Runner:
         from openqnn.vendor.partition.choices import choices_of, read_choices
         from openqnn.vendor.partition.partitioned_executable import PartitionedExecutable
         from openqnn.vendor.partition.plan import plan_partition
 
         given = self._partition or {}
         chosen = choices_of(given) if isinstance(given, Mapping) else read_choices(given)
-        self.plan = plan_partition(self.graph, chosen, self._soc)
+        self.plan = plan_partition(graph, chosen, self._soc)
         return PartitionedExecutable(
-            self.graph, self.plan, self._soc, self._timeout, self._settings, self._threads
+            graph, self.plan, self._soc, self._timeout, self._settings, self._threads
         )
 
-    def _value(self, name: str) -> Value:
-        known = {v.name: v for v in self.graph.values()}
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 3)
-            hint = (
-                f"did you mean {' or '.join(map(repr, near))}?"
-                if near
-                else "`openqnn inspect --text` lists them"
-            )
-            raise InputError(f"the graph has no tensor '{name}'", hint=hint)
-        return known[name]
+
+def _outward(
+    graph: Graph, wanted: Mapping[str, Value], found: Mapping[str, Array], native: bool
+) -> dict[str, Array]:
+    return {n: outward(v, graph.ports.get(n), found[n], native=native) for n, v in wanted.items()}
+
+
+def _value(graph: Graph, name: str) -> Value:
+    known = {v.name: v for v in graph.values()}
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 3)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else "`openqnn inspect --text` lists them"
+        )
+        raise InputError(f"the graph has no tensor '{name}'", hint=hint)
+    return known[name]

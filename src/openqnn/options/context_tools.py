@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from openqnn.options import vendor
 from openqnn.options.field import option, refused
+from openqnn.options.source import shapes
 
 NO_BACKEND_BINARY = "the libraries for this machine have no other form of a context than the binary itself"
 NO_MEMHANDLE = "memory handles are a matter of the device: the binary takes either"
@@ -100,6 +101,11 @@ class CompileOptions:
         "", "--config_file", metavar="JSON", help="settings as qnn-context-binary-generator has them"
     )
     external: bool = option(False, "--external", help="with .onnx: the binary in a file beside the model")
+    shapes: str = shapes()
+    separate_weights: bool = option(
+        False, "--separate_weights",
+        help="give each of several graphs its own copy of the weights: HTP's simulator loads no shared ones",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import dataclass
 
 from openqnn.options.field import option
+from openqnn.options.source import shapes
 
 
 def named_file(text: str) -> tuple[str, str]:
@@ -38,6 +39,7 @@ class ConvertOutput:
         metavar="FILE",
         help="what to write: FILE.oqnn (default: MODEL.oqnn), FILE.dlc, FILE.cpp or FILE.onnx",
     )
+    shapes: str = shapes()
     overwrite: bool = option(False, "--overwrite", help="replace a file that is not an OpenQNN graph")
     explain: bool = option(False, "--explain", help="tell what every pass did and declined to do, and why")
     quiet: bool = option(False, "--quiet", help="print errors only")

@@ -44,6 +44,13 @@ def custom_ops() -> Any:
     )  # fmt: skip
 
 
+def shapes() -> Any:
+    return option(
+        "", "--shapes", metavar="YAML",
+        help="make several graphs of a dynamic model, by name and with their shapes, that share weights",
+    )  # fmt: skip
+
+
 def shape_settings(
     input_shapes: Iterable[tuple[str, tuple[int, ...]]], dims: Iterable[tuple[str, int]], batch: int | None
 ) -> dict[str, Any]:

@@ -65,6 +65,18 @@ def write_dlc(backend: Backend, nets: Sequence[Net], path: str | PathLike[str]) 
         raise OutputError(f"cannot write {target}: {reason}", hint=_hint(error)) from error
 
 
+def graph_names(path: str | PathLike[str]) -> list[str]:
+    """The graphs of a DLC that was written here; none for other files."""
+    if Path(path).suffix != ".dlc":
+        return []
+    file = DlcFile(Path(path))
+    try:
+        found = json.loads(file.read(NOTES)) if NOTES in file.records else {}
+    except ValueError:
+        return []
+    return [str(name) for name in found] if isinstance(found, dict) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
 def read_dlc(
     backend: Backend, system: SystemApi, path: str | PathLike[str], *, borrow: bool = False
 ) -> list[Net]:

@@ -3,15 +3,16 @@
 libQnnIr writes one graph per file, and libQnnSystem reads as many as there are. A DLC is a ZIP of records:
 `model` and `model.params` are flatbuffers with a list of graphs, `model.params.bin` holds the weights. All
 references in a flatbuffer are relative, so whole ones can be put behind a new list that points into them;
-only the places of the weights have to be moved.
+only the places of the weights have to be moved. Weights that graphs have in common are stored once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -65,52 +66,80 @@ class DlcFile:
             file.seek(record.offset)
             return file.read(record.size)
 
-    def copy(self, name: str, target: BinaryIO) -> int:
-        """Append a record to `target`; gives its size."""
+    def copy(self, name: str, target: BinaryIO, start: int = 0, size: int | None = None) -> int:
+        """Append a record, or a part of it, to `target`; gives its size."""
+        count = 0
+        for chunk in self._chunks(name, start, size):
+            target.write(chunk)
+            count += len(chunk)
+        return count
+
+    def digest(self, name: str, start: int, size: int) -> bytes:
+        """What tells a part of a record from any other."""
+        found = hashlib.blake2b(digest_size=32)
+        for chunk in self._chunks(name, start, size):
+            found.update(chunk)
+        return found.digest()
+
+    def _chunks(self, name: str, start: int, size: int | None) -> Iterator[bytes]:
         record = self.records.get(name)
         if record is None:
-            return 0
+            return
+        left = record.size - start if size is None else size
+        if start + left > record.size:
+            raise ModelError(f"{self.path} ends in the middle of '{name}'")
         with self.path.open("rb") as file:
-            file.seek(record.offset)
-            left = record.size
+            file.seek(record.offset + start)
             while left:
                 chunk = file.read(min(left, _CHUNK))
                 if not chunk:
                     raise ModelError(f"{self.path} ends in the middle of '{name}'")
-                target.write(chunk)
+                yield chunk
                 left -= len(chunk)
-        return record.size
 
 
 def merge_dlcs(sources: Sequence[Path], target: Path, extra: Mapping[str, str] | None = None) -> None:
     """Write all graphs of the sources to `target`, and records of one's own, which libraries pass over."""
     files = [DlcFile(path) for path in sources]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        starts = _write_weights(archive, files)
+        params = [_Buffer(file.read(PARAMS), b"NETP", file.path) for file in files]
+        moves = _write_weights(archive, files, params)
         for name in files[0].records:
             if name not in (MODEL, PARAMS, WEIGHTS):
                 archive.writestr(name, files[0].read(name))
         models = [_Buffer(file.read(MODEL), b"NETD", file.path) for file in files]
-        params = [_Buffer(file.read(PARAMS), b"NETP", file.path) for file in files]
-        for buffer, start in zip(params, starts, strict=True):
-            buffer.move_weights(start)
+        for buffer, moved in zip(params, moves, strict=True):
+            buffer.move_weights(moved)
         archive.writestr(MODEL, _joined(models))
         archive.writestr(PARAMS, _joined(params))
         for name, content in (extra or {}).items():
             archive.writestr(name, content)
 
 
-def _write_weights(archive: zipfile.ZipFile, files: Iterable[DlcFile]) -> list[int]:
-    """One record behind the other; gives where each file's weights begin."""
-    starts: list[int] = []
-    place = 0
+def _write_weights(
+    archive: zipfile.ZipFile, files: Sequence[DlcFile], params: Sequence[_Buffer]
+) -> list[dict[tuple[int, int], int]]:
+    """One record with each weight once; gives for each file the new places by the old ones and sizes.
+
+    The first file's stay where they are; of the others, those that no file before had are put behind them.
+    """
+    known: dict[tuple[int, bytes], int] = {}
+    moves: list[dict[tuple[int, int], int]] = []
     with archive.open(WEIGHTS, "w", force_zip64=True) as out:
-        for file in files:
-            gap = -place % _ALIGNMENT
-            out.write(bytes(gap))
-            starts.append(place + gap)
-            place += gap + file.copy(WEIGHTS, out)  # pyright: ignore[reportArgumentType]
-    return starts
+        end = files[0].copy(WEIGHTS, out)  # pyright: ignore[reportArgumentType]
+        for index, (file, buffer) in enumerate(zip(files, params, strict=True)):
+            moved: dict[tuple[int, int], int] = {}
+            for place, size in buffer.weights():
+                content = size, file.digest(WEIGHTS, place, size)
+                if content not in known:
+                    known[content] = place if index == 0 else end + -end % _ALIGNMENT
+                    if index:
+                        out.write(bytes(-end % _ALIGNMENT))
+                        file.copy(WEIGHTS, out, place, size)  # pyright: ignore[reportArgumentType]
+                        end = known[content] + size
+                moved[place, size] = place if index == 0 else known[content]
+            moves.append(moved)
+    return moves
 
 
 def _locate(file: BinaryIO, info: zipfile.ZipInfo) -> _Record:
@@ -143,22 +172,27 @@ class _Buffer:
         """Where the graphs' tables are, by name."""
         return {self._name(place): place for place in self._tables(self._field(self._u32(0), 0))}
 
-    def move_weights(self, by: int) -> None:
-        """Add to the place of every weight.
+    def weights(self) -> list[tuple[int, int]]:
+        """Place and size of every weight."""
+        slots = (slot for graph in self.graphs().values() for slot in self._weight_slots(graph))
+        tables = (slot + self._u32(slot) for slot in slots)
+        return [(self._u64(table, 0), self._u64(table, 1)) for table in tables]
+
+    def move_weights(self, moved: Mapping[tuple[int, int], int]) -> None:
+        """Put weights that were at a place, with a size, at another place.
 
         A place of zero is not stored at all, so each place gets a new record at the end of the buffer.
         """
-        slots = [slot for graph in self.graphs().values() for slot in self._weight_slots(graph)]
-        if not by:
-            return
-        for slot in slots:
+        for slot in [slot for graph in self.graphs().values() for slot in self._weight_slots(graph)]:
             old = slot + self._u32(slot)
             place, size = self._u64(old, 0), self._u64(old, 1)
+            if moved[place, size] == place:
+                continue
             self.body.extend(bytes(-len(self.body) % 8))
             # A layout of fields (8 bytes), 4 to align, then the table: distance to the layout, the fields.
             table = len(self.body) + 12
             struct.pack_into("<I", self.body, slot, table - slot)
-            self.body.extend(struct.pack("<4H4xi2Q", 8, 20, 4, 12, 12, place + by, size))
+            self.body.extend(struct.pack("<4H4xi2Q", 8, 20, 4, 12, 12, moved[place, size], size))
 
     def _weight_slots(self, graph: int) -> Iterator[int]:
         for tensor in self._tables(self._field(graph, 1)):

@@ -5,7 +5,7 @@ The outside of a fixed-point value is real numbers, unless the source model itse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,25 @@ def accepted(graph: Graph, inputs: Mapping[str, Any], *, native: bool = False) -
     if missing:
         raise InputError(f"no array for input {', '.join(map(repr, missing))}")
     return {v.name: inward(v, graph.ports[v.name], given[v.name], native=native) for v in graph.inputs}
+
+
+def shapes_text(graph: Graph) -> list[str]:
+    """The inputs with their shapes, for messages."""
+    return [f"{v.name}{list(graph.ports[v.name].shape)}" for v in graph.inputs]
+
+
+def fitting(graphs: Sequence[Graph], inputs: Mapping[str, Any]) -> Graph:
+    """The graph whose inputs have the shapes of the arrays, among several; a single one is always meant."""
+    if len(graphs) == 1 or not isinstance(inputs, Mapping):
+        return graphs[0]
+    shapes = {said: np.shape(array) for said, array in inputs.items()}
+    for graph in graphs:
+        wanted = {v.name: tuple(graph.ports[v.name].shape) for v in graph.inputs}
+        if {meant_name(str(said), list(wanted)): shape for said, shape in shapes.items()} == wanted:
+            return graph
+    given = ", ".join(f"{said}{list(shape)}" for said, shape in shapes.items())
+    known = "; ".join(f"{graph.name}: {', '.join(shapes_text(graph))}" for graph in graphs)
+    raise InputError(f"no graph has inputs of these shapes: {given}", hint=f"there are {known}")
 
 
 def misfit(name: str, shape: Shape, port: Port) -> str:

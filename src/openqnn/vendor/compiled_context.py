@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,9 @@ from openqnn.errors import UsageError
 from openqnn.formats.atomic import Parked
 from openqnn.qnn import abi
 from openqnn.qnn.context_info import ContextInfo
+from openqnn.qnn.library import is_htp
 from openqnn.qnn.net import Array
+from openqnn.qnn.options import ContextOptions
 from openqnn.qnn.soc import find_soc
 from openqnn.vendor.remote import compile_source
 from openqnn.vendor.source import Source
@@ -71,9 +73,13 @@ def compile_graphs(
     soc: str | int | None = None,
     timeout: float | None = None,
     settings: Settings | None = None,
+    *,
+    share_weights: bool = False,
 ) -> CompiledContext:
     """Compile in a child process. HTP compiles for SM8650 unless another SoC is named."""
     target = target_of(library, soc, settings)
+    if share_weights and len(graphs) > 1 and is_htp(library):
+        target = replace(target, context=ContextOptions(weight_sharing=True))
     file = Parked("context.bin")
     made = compile_source(Source(tuple(graphs)), target, file=str(file.path), timeout=timeout)
     assert made.info is not None

@@ -10,6 +10,7 @@ from openqnn.emit import lower
 from openqnn.emit.graph_from_net import value_of
 from openqnn.errors import UsageError
 from openqnn.ir import Graph, Port, Value, dtype_of
+from openqnn.qnn.context_info import GraphInfo
 from openqnn.qnn.net import Array
 from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.runtime.boundary import inward
@@ -125,25 +126,24 @@ class ContextExecutable:
         soc: str | int | None,
         timeout: float,
         packages: tuple[OpPackageLibrary, ...] = (),
+        *,
+        border: Graph | None = None,
     ) -> None:
-        self._path = path
+        self._path, self._border = path, border or borders_of(path, soc)[0]
         self._target = replace(target_of(library, soc), packages=packages)
         self._timeout = timeout
         self._worker = LibraryWorker()
-        self._outputs: list[str] | None = None
 
     @property
     def tensor_names(self) -> list[str]:
-        if self._outputs is None:
-            self._outputs = [value.name for value in border_of(self._path).outputs]
-        return self._outputs
+        return [value.name for value in self._border.outputs]
 
     def run(self, arrays: Mapping[str, Array], /, outputs: Outputs = None) -> dict[str, Array]:
         names = chosen(outputs, (), self.tensor_names) if outputs is not None else None
         found = run_context(
             self._path, [arrays], self._target.library,
-            device=self._target.device, worker=self._worker, timeout=self._timeout, keep=True,
-            packages=self._target.packages,
+            graph=self._border.name, device=self._target.device, worker=self._worker,
+            timeout=self._timeout, keep=True, packages=self._target.packages,
         ).outputs[0]  # fmt: skip
         return found if names is None else {name: found[name] for name in names}
 
@@ -156,14 +156,16 @@ class ContextExecutable:
         self._worker.close()
 
 
-def border_of(path: str | PathLike[str], soc: str | int | None = None) -> Graph:
-    """A graph with the inputs and outputs of a context binary, and no nodes: those are compiled away."""
+def borders_of(path: str | PathLike[str], soc: str | int | None = None) -> tuple[Graph, ...]:
+    """The graphs of a context binary with inputs and outputs, and no nodes: those are compiled away."""
     info = describe_context(path)
     check_soc(path, info, soc)
-    if len(info.graphs) != 1:
-        names = ", ".join(graph.name for graph in info.graphs)
-        raise UsageError(f"{path} holds {len(info.graphs)} graphs: {names}", hint="run it with qnn-net-run")
-    found = info.graphs[0]
+    if not info.graphs:
+        raise UsageError(f"{path} holds no graph")
+    return tuple(map(_border, info.graphs))
+
+
+def _border(found: GraphInfo) -> Graph:
     graph = Graph(found.name)
     for item in found.inputs:
         value = value_of(item.tensor)

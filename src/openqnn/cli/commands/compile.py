@@ -14,6 +14,7 @@ from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
     from openqnn.vendor.source import Source
+    from openqnn.vendor.target_setup import Target
 
 
 def run_compile(arguments: Namespace) -> Report:
@@ -30,18 +31,34 @@ def run_compile(arguments: Namespace) -> Report:
         raise UsageError("--external goes with an EPContext model", hint=f"-o {target.with_suffix('.onnx')}")
     check_binary(target, given.model)
     made = setup(options.backend, options.config_file, options.soc, options.htp_arch)
-    found = _compiled_source(given)
+    found = _compiled_source(given, options.shapes)
+    device = _sharing(made.target, found, separate=options.separate_weights)
     if target.suffix != ".onnx":
-        compiled = compile_source(found, made.target, file=str(target), note=remark)
+        compiled = compile_source(found, device, file=str(target), note=remark)
     else:
         parked = Parked("context.bin")
-        compiled = compile_source(found, made.target, file=str(parked.path), note=remark)
+        compiled = compile_source(found, device, file=str(parked.path), note=remark)
         _wrap(parked.path, target, embed=not options.external)
     record = {"output": str(target), "graphs": list(compiled.graphs), "bytes": compiled.size}
     return Report(record, lambda: print_compiled(compiled, target))
 
 
-def _compiled_source(given: SourceOptions) -> Source:
+def _sharing(target: Target, source: Source, *, separate: bool) -> Target:
+    """HTP keeps the weights that graphs have in common once, where nothing else is said."""
+    from dataclasses import replace
+
+    from openqnn.qnn.dlc import graph_names
+    from openqnn.qnn.library import is_htp
+    from openqnn.qnn.options import ContextOptions
+
+    count = len(source.graphs) + sum(len(graph_names(file)) for file in source.files)
+    said = target.context is not None and target.context.weight_sharing is not None
+    if count < 2 or separate or said or not is_htp(target.library):
+        return target
+    return replace(target, context=replace(target.context or ContextOptions(), weight_sharing=True))
+
+
+def _compiled_source(given: SourceOptions, shapes: str) -> Source:
     from openqnn.api.files import check_static, open_graph
     from openqnn.cli.shared.vendor_setup import GRAPH_FILES, source
     from openqnn.qnn.model_library import PREFIX
@@ -49,6 +66,10 @@ def _compiled_source(given: SourceOptions) -> Source:
     from openqnn.vendor.trust import check_trusted
 
     settings = given.settings()
+    if shapes:
+        from openqnn.api.family import convert_family
+
+        return Source(convert_family(given.model, shapes, **settings).graphs)
     if Path(given.model).suffix not in GRAPH_FILES:
         return Source((open_graph(given.model, **settings),))
     check_trusted(given.model)

@@ -35,6 +35,11 @@ class Ports(Protocol):
     def outputs(self) -> tuple[NetTensor, ...]: ...
 
 
+def file_dtype(settings: RunSettings, tensor: NetTensor) -> np.dtype[np.generic]:
+    """The type of the numbers in the files of an input."""
+    return abi.numpy_dtype(tensor.dtype) if is_native(settings, tensor) else np.dtype(np.float32)
+
+
 def is_native(settings: RunSettings, tensor: NetTensor) -> bool:
     """Whether the files of an input hold its own type; otherwise they hold float32."""
     return settings.native_inputs or tensor.name in settings.native_names
@@ -109,7 +114,7 @@ class Feed:
         return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(tensor.dims)
 
     def _file_dtype(self, tensor: NetTensor) -> np.dtype[np.generic]:
-        return abi.numpy_dtype(tensor.dtype) if is_native(self._settings, tensor) else np.dtype(np.float32)
+        return file_dtype(self._settings, tensor)
 
     def _stored(self, raw: Array, tensor: NetTensor, subject: str) -> Array:
         """File contents as the graph stores them."""

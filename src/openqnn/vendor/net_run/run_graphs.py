@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from openqnn.qnn.net import Array
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
 from openqnn.vendor.model import VendorModel, multiplied, now, system_beside
 from openqnn.vendor.net_run.feed import Feed, Ports, is_native
+from openqnn.vendor.net_run.lists_by_shape import lists_by_shape
 from openqnn.vendor.net_run.results import Results
 from openqnn.worker.serve import Reporter
 
@@ -66,6 +67,7 @@ class GraphRun:
 def run_graphs(model: VendorModel, settings: RunSettings, folder: Path, reporter: Reporter) -> list[GraphRun]:
     """Run every graph that has a list, with the results in `folder`."""
     graphs = list(model.graphs.values())
+    settings = replace(settings, lists=lists_by_shape(graphs, settings, reporter))
     check_lists(graphs, settings)
     runs: list[GraphRun] = []
     entries: list[dict[str, Any]] = []
@@ -111,7 +113,8 @@ def check_lists(graphs: Sequence[Ports], settings: RunSettings) -> None:
         names = ", ".join(graph.name for graph in graphs)
         raise UsageError(
             f"{len(settings.lists)} input list(s) for {len(graphs)} graph(s): {names}",
-            hint="separate the lists by commas, in this order; __ leaves a graph out",
+            hint="separate the lists by commas, in this order; __ leaves a graph out. One list alone goes to"
+            " the graphs line by line, by the sizes of its files",
         )
     known = {tensor.name for graph in graphs for tensor in graph.inputs}
     for name in settings.native_names:
