@@ -195,7 +195,7 @@ def _us(seconds: float) -> float:
 
 def _processor() -> str:
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or "unknown"
@@ -203,5 +203,7 @@ def _processor() -> str:
 
 def _governor() -> str:
     with suppress(OSError):
-        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
+        return (
+            Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text(encoding="utf-8").strip()
+        )
     return "unknown"

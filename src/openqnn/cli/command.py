@@ -103,7 +103,7 @@ class Parser(argparse.ArgumentParser):
         known = [name for action in self._actions for name in action.option_strings]
         help = f"{self.prog} --help lists all options"
         if choice := _CHOICE.search(message):
-            near = get_close_matches(choice[1], re.findall(r"'([\w-]+)'", choice[2]), n=2, cutoff=0.6)
+            near = get_close_matches(choice[1], re.findall(r"[\w-]+", choice[2]), n=2, cutoff=0.6)
             return f"did you mean {' or '.join(near)}? {help}" if near else help
         if not message.startswith("unrecognized arguments: "):
             return help

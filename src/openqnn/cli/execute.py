@@ -44,10 +44,13 @@ def execute(command: Callable[[], int]) -> int:
             return _run(command)
 
 
+_ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 @contextmanager
 def _endings() -> Generator[None]:
     """Signals that ask for an end become an exception, where nobody else has a use for them."""
-    asked = [number for number in (signal.SIGTERM, signal.SIGHUP) if _is_free(number)]
+    asked = [number for number in _ENDS if _is_free(number)]
     for number in asked:
         signal.signal(number, _end)
     before = signal.getsignal(signal.SIGINT)

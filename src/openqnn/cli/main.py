@@ -25,7 +25,7 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
         description="Qualcomm QNN toolchain: convert, check, inspect and run models.",
         allow_abbrev=False,
     )
-    top.add_argument("--version", action="version", version=f"openqnn {__version__}")
+    top.add_argument("--version", action=_Version, help="print versions, of Qualcomm's libraries too")
     sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in names or command_names():
         command = command_named(name)
@@ -36,6 +36,28 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
         add_options(p, TrustOptions)
         p.set_defaults(run=command.run, parser=p)
     return top
+
+
+class _Version(argparse.Action):
+    """Asks the libraries for their builds only when the flag is given."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from openqnn.cli.shared.vendor_setup import print_builds
+
+        print(f"openqnn {__version__}")
+        print_builds()
+        parser.exit()
+
+
+def command_parsers() -> dict[str, tuple[str, argparse.ArgumentParser]]:
+    """The doc line and the parser of every command."""
+    top = parser()
+    found = next(a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    docs = {choice.dest: choice.help or "" for choice in found._choices_actions}
+    return {name: (docs[name], made) for name, made in found.choices.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,7 +8,6 @@ a process that was killed can be told from those of one that works, in another c
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import stat
@@ -23,6 +22,7 @@ from typing import BinaryIO
 
 from openqnn.errors import OutputError
 from openqnn.formats.sniff import kind_of
+from openqnn.worker.file_lock import file_lock, folder_lock, is_locked_by_nobody, needs_closing_first, synced
 
 # Files that are complete and wait for others to be so too; None when each takes its place at once.
 _WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", default=None)
@@ -55,7 +55,9 @@ def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
         yield temporary
         os.chmod(temporary, 0o666 & ~umask())
         check_kind(target, kind_of(temporary))
-        _sync(temporary)
+        synced(temporary)
+        if needs_closing_first():
+            lock = _closed(lock)
         if waiting is None:
             _publish(temporary, target)
     except OSError as e:
@@ -69,7 +71,7 @@ def replacing_path(path: str | os.PathLike[str]) -> Generator[Path]:
         _remove(temporary)
         raise
     finally:
-        os.close(lock)
+        _closed(lock)
     if waiting is not None:
         waiting.append((temporary, target))
 
@@ -81,13 +83,13 @@ def partial_folder(target: str | os.PathLike[str]) -> Generator[Path]:
     place.parent.mkdir(parents=True, exist_ok=True)
     _clear_remains(place)
     folder = Path(tempfile.mkdtemp(prefix=_prefix(place), suffix=PARTIAL, dir=place.parent))
-    lock = _locked(folder)
+    lock = folder_lock(folder)
     try:
         os.chmod(folder, 0o777 & ~umask())
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        _closed(lock)
 
 
 @contextmanager
@@ -163,23 +165,17 @@ def _partial_file(target: Path) -> tuple[Path, int]:
     place.parent.mkdir(parents=True, exist_ok=True)
     _clear_remains(place)
     handle, name = tempfile.mkstemp(prefix=_prefix(place), suffix=PARTIAL, dir=place.parent)
-    _lock(handle)
+    file_lock(handle)  # without locks nothing is ever removed either
     return Path(name), handle
+
+
+def _closed(handle: int | None) -> None:
+    if handle is not None:
+        os.close(handle)
 
 
 def _prefix(place: Path) -> str:
     return f".{os.fsencode(place.name)[:_LONGEST].decode(errors='ignore')}."
-
-
-def _lock(handle: int) -> None:
-    with suppress(OSError):  # a file system without locks: then nothing of it is ever removed either
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _locked(path: Path) -> int:
-    handle = os.open(path, os.O_RDONLY)
-    _lock(handle)
-    return handle
 
 
 def _clear_remains(place: Path) -> None:
@@ -196,14 +192,7 @@ def _is_abandoned(path: str) -> bool:
     """Whether nobody holds the lock; the system lets it go with the process, however that ends."""
     if time.time() - os.stat(path, follow_symlinks=False).st_mtime < _YOUNG:
         return False
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return True
+    return is_locked_by_nobody(path)
 
 
 def check_kind(target: Path, kind: str) -> None:
@@ -216,15 +205,6 @@ def check_kind(target: Path, kind: str) -> None:
             f"{target} is {old}, and {kind or 'an empty file'} would take its place",
             hint="give another name, or remove the file first",
         )
-
-
-def _sync(temporary: Path) -> None:
-    """A power cut must not leave an empty file under the final name."""
-    handle = os.open(temporary, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _publish(temporary: Path, target: Path) -> None:

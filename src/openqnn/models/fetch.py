@@ -123,7 +123,7 @@ def fetch_archive(wanted: Entry) -> None:
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """One process at a time; where the system has no such locks, the files appear whole all the same."""
-    with path.open("w") as handle:
+    with path.open("w", encoding="utf-8") as handle:
         if sys.platform != "win32":
             import fcntl
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from typing import Any
 from openqnn.errors import BackendError, LibraryError
 from openqnn.qnn import abi
 from openqnn.qnn.library import Library
+from openqnn.worker.c_function import c_function
 from openqnn.worker.capture import captured_output
 
 _P, _U32, _U64, _STR = c.c_void_p, c.c_uint32, c.c_uint64, c.c_char_p
@@ -221,7 +223,7 @@ class Api(Table):
         return f"{symbol} ({code}):{sentence}" if sentence else f"{symbol} ({code})"
 
 
-_vsnprintf = c.CDLL(None).vsnprintf
+_vsnprintf = c_function("_vsnprintf" if sys.platform == "win32" else "vsnprintf")
 _logs: dict[str, Log] = {}
 _logs_lock = threading.Lock()
 

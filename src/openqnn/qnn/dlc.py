@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import ctypes as c
 import errno
-import fcntl
 import json
 import os
 import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from openqnn.qnn.net import Net
 from openqnn.qnn.read_structs import text
 from openqnn.qnn.recorder import Recorder
 from openqnn.qnn.system_api import SystemApi
+from openqnn.worker.file_lock import folder_lock
 
 GRAPH_INFO_V1 = 1
 _DAMAGED = "the file may be damaged, or written by a newer QNN"
@@ -227,13 +227,12 @@ def _umask() -> int:
 
 @contextmanager
 def _locked(folder: str) -> Generator[None]:
-    handle = os.open(folder, os.O_RDONLY)
+    handle = folder_lock(folder)
     try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 def _hint(error: OSError) -> str:

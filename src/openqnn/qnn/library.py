@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import os
 import re
+import sys
 import threading
 import warnings
 from collections import deque
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from openqnn.errors import LibraryError, OpenQnnWarning
 from openqnn.qnn.load_errors import CUT_OFF, explain_load, is_cut_off
+from openqnn.worker.c_function import c_function
 from openqnn.worker.capture import captured_output
 
 WHEEL = "onnxruntime-qnn==2.3.0"
@@ -42,9 +44,6 @@ class Library:
         return self.path.name
 
 
-_dlopen = ctypes.CDLL(None).dlopen
-_dlclose = ctypes.CDLL(None).dlclose
-_dlclose.argtypes = [ctypes.c_void_p]
 _loaded: dict[Path, Library] = {}
 _lock = threading.Lock()
 
@@ -90,7 +89,9 @@ def unload_library(library: Library) -> None:
     with _lock:
         _loaded.pop(library.path, None)
     for _ in range(2):  # it was opened twice, see `_open`
-        _dlclose(library.handle._handle)
+        close = c_function("dlclose")
+        close.argtypes = [ctypes.c_void_p]
+        close(library.handle._handle)
 
 
 def can_fork() -> bool:
@@ -107,7 +108,8 @@ def _open(path: Path) -> ctypes.CDLL:
             raise OSError(CUT_OFF)
         with captured_output(deque()):
             # Other threads go on meanwhile, which ctypes' own loading would not let them do.
-            _dlopen(os.fsencode(path), os.RTLD_NOW)
+            if sys.platform != "win32":
+                c_function("dlopen")(os.fsencode(path), os.RTLD_NOW)
             return ctypes.CDLL(str(path))
     except OSError as error:
         reason, hint = explain_load(str(path), str(error))

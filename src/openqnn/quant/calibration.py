@@ -7,7 +7,6 @@ small and is added up in the order of the samples: the result does not depend on
 from __future__ import annotations
 
 import difflib
-import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -26,6 +25,7 @@ from openqnn.quant.observe.tallies import Tallies, bins_room
 from openqnn.quant.observe.together import Panel
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.taps import Runner, TappedGraph
+from openqnn.worker.c_function import usable_processors
 
 Progress = Callable[[int, int | None], None]  # samples done, and of how many where that is known
 SHOWN = 4 << 20  # bytes of values that a thread may hold for looking at; few stay in the processor's caches
@@ -68,7 +68,7 @@ def calibrate(
 
 def cores() -> int:
     """How many processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_processors()
 
 
 class _Calibration:

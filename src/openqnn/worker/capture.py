@@ -7,7 +7,6 @@ one takes it down, and calls from several threads run side by side.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import tempfile
@@ -16,8 +15,10 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from openqnn.worker.c_function import c_function
+
 _STREAMS = (1, 2)
-_fflush = ctypes.CDLL(None).fflush
+_fflush = c_function("fflush")
 
 
 class _Redirection:
@@ -92,7 +93,15 @@ def empty(file: int) -> None:
 def read(file: int) -> str:
     """All that was written; the writers' position stays where it is."""
     size = os.fstat(file).st_size
-    return os.pread(file, size, 0).decode(errors="replace") if size else ""
+    if not size:
+        return ""
+    if hasattr(os, "pread"):
+        return os.pread(file, size, 0).decode(errors="replace")
+    place = os.lseek(file, 0, os.SEEK_CUR)
+    os.lseek(file, 0, os.SEEK_SET)
+    text = os.read(file, size).decode(errors="replace")
+    os.lseek(file, place, os.SEEK_SET)
+    return text
 
 
 def flush() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import resource
 import signal
 import struct
 import sys
@@ -115,7 +114,11 @@ def settle(parent: int) -> None:
     """Leave signals to the parent, and do not outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with suppress(OSError, ValueError):  # a crash of a library is told in a message, and leaves no core file
+    with suppress(
+        OSError, ValueError, ImportError
+    ):  # a crash of a library is told in a message, and leaves no core file
+        import resource
+
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 

@@ -7,7 +7,6 @@ reference's numbers as they arrive in fixed point, against what floating point m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from openqnn.ops import schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
+from openqnn.worker.c_function import usable_processors
 
 MOST_BYTES = 64 << 20  # of the tensors of one sample that are held at a time
 Samples = Sequence[Mapping[str, Array]]
@@ -63,7 +63,7 @@ def measure_layers(
         for index, part in enumerate(parts):
             rig = _Rig(real, fixed, pairing, part, usual or {})
             done = 0
-            for batch in _batches(samples, len(os.sched_getaffinity(0))):
+            for batch in _batches(samples, usable_processors()):
                 rig.run(batch, tallies, errors[done : done + len(batch)])
                 done += len(batch)
                 if progress is not None:
@@ -121,7 +121,7 @@ class _Rig:
             "fixed": _executable(fixed, [pairing.fixed[n] for n in outputs]),
             **{name: CpuExecutable(cut, many=True) for name, cut in self.cuts.items() if cut.nodes},
         }
-        self.pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+        self.pool = ThreadPoolExecutor(usable_processors())
 
     def close(self) -> None:
         for executable in self.running.values():

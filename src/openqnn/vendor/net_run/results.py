@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Generator
@@ -19,6 +18,7 @@ from openqnn.formats.raw import dequantized
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, NetTensor
 from openqnn.vendor.net_run.feed import Ports
+from openqnn.worker.file_lock import folder_lock
 
 LONGEST_STEM = 200  # bytes: file systems allow 255, and a suffix and a number follow
 PENDING = 8  # inferences whose results wait to be written
@@ -135,15 +135,14 @@ def unfinished(target: Path) -> Generator[Path]:
 def _move(partial: Path, target: Path) -> None:
     """Put the results in their place, one run after the other where two write to one folder."""
     target.mkdir(exist_ok=True)
-    lock = os.open(target, os.O_RDONLY)
+    lock = folder_lock(target, wait=True)
     try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
         # The record of a finished run goes first from the old results and comes last with the new ones.
         (target / execution_metadata.FILE).unlink(missing_ok=True)
         _merge(partial, target)
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 def _merge(partial: Path, target: Path) -> None:

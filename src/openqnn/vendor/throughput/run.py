@@ -85,7 +85,7 @@ def run_plan(plan: ThroughputPlan, reporter: Reporter) -> ThroughputRun:
 
 def resources() -> Resources:
     """What this process holds."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return Resources(pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd")))
 
 
