@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from openqnn.cli.commands.demo import DemoOptions
+from openqnn.cli.main import parser
+from openqnn.options.field import read_options
 from tests.cli.tool import openqnn
 from tests.docs.valid import valid_record
+
+
+def test_a_folder_need_not_be_named() -> None:
+    assert read_options(parser(["demo"]).parse_args(["demo"]), DemoOptions).folder == "openqnn-demo"
 
 
 def test_the_whole_job(tmp_path: Path) -> None:

@@ -139,6 +139,8 @@ def _argparse_settings(name: str, declared: Option, default: Any) -> dict[str, A
     if declared.is_flag:
         kept["dest"] = name
         kept["default"] = None if declared.repeats else default
+    elif declared.settings.get("nargs") == "?":
+        kept["default"] = default
     return kept
 
 

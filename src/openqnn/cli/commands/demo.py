@@ -149,7 +149,7 @@ def _print_files(folder: Path) -> None:
     print(
         f"\n{folder} has the graphs, the context binary, report.html (what quantization costs, by layer)\n"
         f"and graph.html (both graphs side by side): open the pages in a browser.\n"
-        f"next: openqnn convert YOUR_MODEL, or openqnn debug {folder}/face.quantized.oqnn"
+        f"next: openqnn check YOUR_MODEL, or openqnn estimate {folder}/face.quantized.oqnn"
     )
 
 
