@@ -13,7 +13,6 @@ README = Path(__file__).parents[2] / "README.md"
 COMMANDS = {
     "openqnn demo": None,
     "openqnn estimate openqnn-demo/face.quantized.oqnn": 6,
-    "openqnn explain 1002": None,
 }
 """What is run in one folder, and how many lines of output are shown; all where it is None."""
 _SESSION = re.compile(r"(?<=<!-- session -->\n\n```console\n).*?(?=^```)", re.M | re.S)
@@ -48,7 +47,9 @@ def shown_session() -> str:
 
 def write_session() -> None:
     made = session()
-    README.write_text(_SESSION.sub(lambda _: made, README.read_text(encoding="utf-8")), encoding="utf-8")
+    README.write_text(
+        _SESSION.sub(lambda _: made, README.read_text(encoding="utf-8"), count=1), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

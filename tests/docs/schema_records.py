@@ -144,6 +144,24 @@ RECORDS: dict[str, Any] = {
         "agree": "flag: whether the outputs agree",
         "parting": "texts: tensors whose own nodes lose them, in the order of computation",
     },
+    "evaluate": [{
+        "model": "text: the model",
+        "comparator": "text: how outputs are held against those of the reference",
+        "rows": [{
+            "schema": "text: the name of this way to quantize or to run",
+            "tag": "text: the config's word for it",
+            "status": "text: Success, or what went wrong",
+            "precision": "text: quant, fp32, ...",
+            "backend": "text: where it ran",
+            "params": {"*": "text: what was chosen"},
+            "overall": "number?: the comparator's figure, as the mean of all outputs",
+            "outputs": {"*": "number?: the comparator's figure by output"},
+            "metrics": {"*": "number?: the metrics of a config"},
+            "megabytes_moved": "number?: weights and activations of one inference",
+            "reference": "flag: whether the others are held against this one",
+            "message": "text: the error; empty where there is none",
+        }],
+    }],
     "run": {
         "outputs": {"*": {
             "file": "text: the file that was written",

@@ -23,7 +23,13 @@ ELSEWHERE = {
     )},
 }  # fmt: skip
 """Pages whose blocks have a test of their own."""
-SLOW = {"README.md", *(f"docs/{name}.md" for name in ("deploy", "debugging", "quantization", "onnxruntime"))}
+SLOW = {
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("deploy", "debugging", "quantization", "onnxruntime", "evaluating", "viewer")
+    ),
+}
 """Pages that take long: `make docs` and `make slow` run them."""
 
 
