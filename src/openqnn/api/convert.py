@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from openqnn.errors import OpenQnnWarning, Problem, ShapeError
+from openqnn.errors import OpenQnnWarning, Problem, ShapeError, UsageError
 from openqnn.ir import Array, Graph
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def convert(
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
+    input_values: Mapping[str, Any] | None = None,
     outputs: Sequence[str] = (),
     borders: Borders | None = None,
     float_bits: int | None = None,
@@ -48,24 +49,29 @@ def convert(
     """The QNN graph of a model: a file, or an object of its framework.
 
     `example_inputs` are for objects that have no shapes of their own, such as modules: what they are called
-    with. Dynamic dimensions are settled by input name (`input_shapes`), symbol (`dims`) or `batch`. `outputs`
-    ends the graph at these tensors of the model, `borders` says how inputs and outputs look from outside,
-    `float_bits` (16 or 32) how wide floats are, and `without` names passes that are left out. The
-    model's quantize nodes are taken out: the graph computes in floating point, and `quantize` uses their
-    encodings. With `keep_quant_nodes` they stay, and the graph rounds where the model does. The model's
-    content says which framework it is of, unless `frontend` names it; `source_options` are that frontend's
+    with. Dynamic dimensions are settled by input name (`input_shapes`), symbol (`dims`) or `batch`;
+    `input_values` makes constants of inputs, as of a `k` that decides a shape. `outputs` ends the graph at
+    these tensors of the model, `borders` says how inputs and outputs look from outside, `float_bits` (16 or
+    32) how wide floats are, and `without` names passes that are left out. The model's quantize nodes are
+    taken out: the graph computes in floating point, and `quantize` uses their encodings. With
+    `keep_quant_nodes` they stay, and the graph rounds where the model does. The model's content says which
+    framework it is of, unless `frontend` names it; `source_options` are that frontend's
     own. Raises UnsupportedError with every node that has no QNN equivalent, ModelError when the file is
     damaged, and DynamicShapeError when a dimension is left open.
     """
+    from openqnn.frontends.dimensions import dimensions_of
     from openqnn.passes import run_passes
     from openqnn.passes.boundary.given_encodings import settle_given, spread_given
     from openqnn.passes.boundary.layouts import arrange_borders, type_borders
     from openqnn.passes.boundary.new_ends import warn_of_idle_inputs
     from openqnn.passes.set_float_width import set_float_width
 
+    if isinstance(outputs, str):
+        raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
     options = _with_example(source_options, example_inputs)
     more = {"prune": DEAD_CODE not in without, "keep_quant_nodes": keep_quant_nodes}
-    importer = _importer(model, _dimensions(input_shapes, dims, batch), outputs, frontend, options, **more)
+    said = dimensions_of(input_shapes, dims, batch, input_values)
+    importer = _importer(model, said, outputs, frontend, options, **more)
     _warn_of_bad_weights(importer.arrays)
     if progress is not None:
         importer.on_node = lambda done, total: progress("translate", done, total)
@@ -128,14 +134,6 @@ def _check_sizes(graph: Graph) -> None:
                 raise ShapeError(f"{node.where}: its result '{value.name}' {list(value.shape)} takes {size}")
 
 
-def _dimensions(
-    input_shapes: Mapping[str, Sequence[int]] | None, dims: Mapping[str, int] | None, batch: int | None
-) -> Dimensions:
-    from openqnn.frontends.dimensions import Dimensions
-
-    return Dimensions(dict(input_shapes or {}), dict(dims or {}), batch)
-
-
 def _importer(
     model: Source,
     said: Dimensions,
@@ -192,14 +190,16 @@ def check(
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int | None = None,
+    input_values: Mapping[str, Any] | None = None,
     outputs: Sequence[str] = (),
     frontend: str = "",
     source_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """A dry run: what is supported, what is not and why; nothing is written."""
     from openqnn.errors import UnsupportedError
+    from openqnn.frontends.dimensions import dimensions_of
 
-    said = _dimensions(input_shapes, dims, batch)
+    said = dimensions_of(input_shapes, dims, batch, input_values)
     importer = _importer(model, said, outputs, frontend, source_options)
     try:
         importer.run()
@@ -222,9 +222,10 @@ def describe_borders(
 ) -> tuple[list[Described], list[Described]]:
     """Inputs and outputs of a model: type, what the axes seem to mean, shape."""
     from openqnn.formats.custom_io import Described
+    from openqnn.frontends.dimensions import dimensions_of
     from openqnn.passes.boundary.layouts import describe_layout
 
-    said = _dimensions(input_shapes, dims, batch)
+    said = dimensions_of(input_shapes, dims, batch)
     graph = _importer(model, said, outputs, frontend, source_options).run()
     found = [
         [Described(v.name, graph.ports[v.name].dtype.label, describe_layout(v), v.shape) for v in values]

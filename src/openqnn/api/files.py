@@ -29,6 +29,7 @@ def load(path: str | os.PathLike[str], graph: str = "", *, trust: bool = False) 
     `graph` chooses one where there are several. The last two are programs, which are run to be read: with
     `trust` only.
     """
+    check_path(path)
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file")
     if Path(path).suffix == CONTEXT and not is_oqnn(path):
@@ -164,8 +165,15 @@ def _add_known(graph: Graph, name: str, names: Mapping[str, str], path: Path) ->
         add_record(path, f"{name}{KNOWN}", print_known(given, sources))
 
 
+def check_path(given: object, hint: str = "openqnn.convert makes a graph of a model") -> None:
+    """UsageError for what is no path of a file."""
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"a {type(given).__name__} is neither a graph nor the path of a file", hint=hint)
+
+
 def holds_graph(path: str | os.PathLike[str]) -> bool:
     """Whether a file holds a graph of QNN operations, and no model of a framework."""
+    check_path(path)
     return is_oqnn(path) or Path(path).suffix in VENDOR_FILES
 
 
@@ -183,7 +191,7 @@ def check_static(path: str | os.PathLike[str], settings: Mapping[str, Any]) -> N
     """UsageError where a file that holds a graph is given shapes."""
     if settings.get("source_options"):
         raise UsageError(f"{path} holds a graph: options of source models do not apply")
-    given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch")]
+    given = [k for k, v in settings.items() if v and k in ("input_shapes", "dims", "batch", "input_values")]
     if given:
         raise UsageError(
             f"{path} has static shapes: {given[0]} does not apply", hint="convert the source model again"

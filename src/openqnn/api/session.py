@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from openqnn.api.compile import check_seconds
 from openqnn.api.family import Family, graphs_of
-from openqnn.api.files import CONTEXT
+from openqnn.api.files import CONTEXT, check_path
 from openqnn.errors import InputError, UsageError
 from openqnn.ir import Array, Graph, Value
 from openqnn.qnn.op_package_library import OpPackages, op_package_libraries
@@ -77,6 +77,10 @@ class Session:
         partition: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     ) -> None:
         is_path = not isinstance(graph, Graph | Family)
+        if is_path:
+            check_path(graph)
+        if not isinstance(backend, str | os.PathLike):
+            raise UsageError(f"a {type(backend).__name__} names no backend", hint='backend="htp"')
         self._binary = os.fspath(graph) if is_path and Path(graph).suffix == CONTEXT else ""
         self.graphs = _graphs(graph, soc)
         self.graph = self.graphs[0]

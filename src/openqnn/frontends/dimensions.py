@@ -3,23 +3,75 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from numbers import Integral
+from typing import Any, Final, cast
+
+import numpy as np
 
 from openqnn.errors import DynamicShapeError, ShapeError, UsageError
-from openqnn.ir import Shape
+from openqnn.ir import Array, DType, Shape
 
 UNNAMED: Final = "?"  # stands for a symbol that has no name
 
 
 @dataclass(frozen=True)
 class Dimensions:
-    """What the user said about shapes: whole shapes by input name, symbols by name, and the batch size."""
+    """What the user said about shapes: whole shapes by input name, symbols by name, and the batch size; and
+    of inputs that are to be constants, their values."""
 
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     symbols: Mapping[str, int] = field(default_factory=dict)
     batch: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def dimensions_of(
+    shapes: object = None, symbols: object = None, batch: object = None, values: object = None
+) -> Dimensions:
+    """What was said, checked: UsageError where it is of another kind than it must be."""
+    named_shapes = _mapping("input_shapes", shapes, "{'x': (1, 3, 224, 224)}")
+    for name, shape in named_shapes.items():
+        if isinstance(shape, str) or not isinstance(shape, Iterable) or not all(map(_is_whole, shape)):
+            raise UsageError(
+                f"input_shapes has {shape!r} for '{name}', which is no list of whole numbers",
+                hint=f"input_shapes={{{name!r}: (1, 3, 224, 224)}}",
+            )
+    named_sizes = _mapping("dims", symbols, "{'batch': 1}")
+    for name, size in (*named_sizes.items(), *([("batch", batch)] if batch is not None else [])):
+        if not _is_whole(size):
+            raise UsageError(f"the size of '{name}' is {size!r}, and must be a whole number")
+    whole = {name: tuple(map(int, shape)) for name, shape in named_shapes.items()}
+    sizes = {name: int(size) for name, size in named_sizes.items()}
+    number = None if batch is None else int(cast("int", batch))
+    return Dimensions(whole, sizes, number, _mapping("input_values", values, "{'k': 10}"))
+
+
+def _mapping(what: str, given: object, example: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{what} is a {type(given).__name__}, not a mapping", hint=f"{what}={example}")
+    return dict(given)
+
+
+def _is_whole(size: object) -> bool:
+    return isinstance(size, Integral) and not isinstance(size, bool)
+
+
+def frozen_array(source: str, value: Any, dtype: DType, shape: Shape) -> Array:
+    """The number or the numbers that an input is frozen to, in its own type and shape."""
+    array = np.asarray(value)
+    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool((array == np.round(array)).all()))
+    if array.dtype.kind not in "iubf" or not (dtype.is_float or whole):
+        raise UsageError(f"input '{source}' is {dtype.label}, and cannot be {value!r}")
+    try:
+        return np.array(np.broadcast_to(array, shape), dtype.numpy)
+    except ValueError:
+        raise UsageError(
+            f"input '{source}' has shape {list(shape)}, and cannot be the {array.size} numbers that are given"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +109,7 @@ def input_shape(source: SourceInput, said: Dimensions) -> Shape:
 def check_dimensions(said: Dimensions, inputs: Sequence[SourceInput]) -> None:
     """UsageError where the user speaks of inputs, symbols or a batch that the model does not have."""
     names = [i.name for i in inputs]
-    for name in said.shapes:
+    for name in (*said.shapes, *said.values):
         if name not in names:
             hint = f"its inputs: {', '.join(map(repr, names))}"
             raise UsageError(f"the model has no input '{name}'", hint=hint)

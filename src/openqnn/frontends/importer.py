@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from openqnn.errors import DynamicShapeError, Problem, ShapeError, UnsupportedError
 from openqnn.formats.encodings import Parameter
 from openqnn.frontends.custom_ops import custom_translator
-from openqnn.frontends.dimensions import Dimensions, SourceInput
+from openqnn.frontends.dimensions import Dimensions, SourceInput, frozen_array
 from openqnn.frontends.registry import Registry, Translator
 from openqnn.frontends.translation import Refused, Translation
 from openqnn.ir import Array, DType, Graph, Port, Shape, Value, dtype_of
@@ -150,11 +150,20 @@ class BaseImporter(Generic[N]):
         dynamic: list[DynamicShapeError] = []
         for source in self.inputs:
             try:
-                self.env[source.name] = add(source)
+                self.env[source.name] = self._frozen(add(source))
             except DynamicShapeError as e:
                 dynamic.append(e)
         if dynamic:
             raise DynamicShapeError.of_all(dynamic)
+
+    def _frozen(self, value: Value) -> Value:
+        """The input, or the constant that the user wants in its place."""
+        if value.name not in self.dimensions.values:
+            return value
+        port = self.graph.ports.pop(value.name)
+        self.graph.inputs.remove(value)
+        array = frozen_array(value.name, self.dimensions.values[value.name], port.dtype, port.shape)
+        return Value(value.name, port.dtype, port.shape, data=array)
 
     def add_output(self, name: str, value: Value, dtype: DType, shape: Shape | None = None) -> None:
         """An output of its own value; `dtype` and `shape` are how it looks from outside."""

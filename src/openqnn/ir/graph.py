@@ -7,14 +7,16 @@ the place in the user's model that they came from, through every rewrite: messag
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from math import prod
 from typing import Any, TypeAlias, cast
 
 from numpy.typing import NDArray
 
-from openqnn.errors import VerifyError
+from openqnn.errors import UsageError, VerifyError
 from openqnn.ir.dtype import DType
 from openqnn.ir.encoding import Encoding
 from openqnn.ir.given import Given
@@ -310,6 +312,9 @@ class Graph:
         an ONNX model, in fixed point with pairs of QuantizeLinear and DequantizeLinear."""
         from openqnn.ir.oqnn import save_graph  # the store reads graphs; a graph only borrows it
 
+        given: object = path
+        if not isinstance(given, str | os.PathLike):
+            raise UsageError(f"a {type(given).__name__} is no path of a file", hint="model.oqnn")
         save_graph(self, path)
 
     def __str__(self) -> str:
@@ -321,3 +326,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r}: {len(self.nodes)} nodes>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: inputs, outputs, and how many nodes of which op."""
+        rows = [
+            (kind, f"{v.name}: {v.dtype.label} {list(v.shape)}")
+            for kind, values in (("input", self.inputs), ("output", self.outputs))
+            for v in values
+        ]
+        counts = Counter(node.op for node in self.nodes)
+        rows += [(f"{len(self.nodes)} nodes", ", ".join(f"{n} {op}" for op, n in counts.most_common()))]
+        cells = "".join(f"<tr><th>{escape(kind)}</th><td>{escape(text)}</td></tr>" for kind, text in rows)
+        return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"

@@ -30,6 +30,18 @@ def named_size(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
+def named_values(text: str) -> tuple[str, float | int | tuple[float | int, ...]]:
+    """NAME=10 or NAME=0.5,0.5."""
+    name, sign, values = text.rpartition("=")
+    try:
+        numbers = tuple(int(v) if v.strip().lstrip("+-").isdigit() else float(v) for v in values.split(","))
+    except ValueError:
+        numbers = ()
+    if not sign or not name or not numbers:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=10 or NAME=0.5,0.5")
+    return name, numbers[0] if len(numbers) == 1 else numbers
+
+
 def positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number of at least 1")
@@ -75,6 +87,10 @@ class SourceOptions:
     batch: int | None = option(
         None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
     )
+    input_values: tuple[tuple[str, float | int | tuple[float | int, ...]], ...] = option(
+        (), "--input_value", metavar="NAME=NUMBERS", parse=named_values, repeat=True,
+        help="make an input a constant, such as k=10, which decides a shape; repeat for several inputs",
+    )  # fmt: skip
     signature: str = option(
         "", "--signature", metavar="NAME", help="which signature of a model that has several"
     )
@@ -88,5 +104,7 @@ class SourceOptions:
         """The keyword arguments of `convert` and `open_graph` that the options stand for."""
         own = {"signature": self.signature, "caffemodel": self.caffemodel}
         given = {name: value for name, value in own.items() if value}
-        more = {"source_options": given} if given else {}
+        more: dict[str, Any] = {"source_options": given} if given else {}
+        if self.input_values:
+            more["input_values"] = dict(self.input_values)
         return shape_settings(self.input_shapes, self.dims, self.batch) | more

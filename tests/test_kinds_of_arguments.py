@@ -1,0 +1,90 @@
+"""What is given of a wrong kind is an error of ours that says so; inputs that decide shapes are frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import openqnn
+from openqnn.errors import OpenQnnError, UsageError
+from tests.cli.tool import openqnn as command
+from tests.frontends.onnx.against_ort import model_of, node, rand
+
+
+def top_k() -> onnx.ModelProto:
+    """The k largest of a row, where k is an input; and a factor, which is one, too."""
+    nodes = [node("TopK", "x k", "v i", axis=1), node("Mul", "v f", "y")]
+    inputs = {"x": rand(2, 8), "k": np.array([3]), "f": np.array(2.0, np.float32)}
+    made = model_of(nodes, inputs, {}, 17)
+    del made.graph.output[:]
+    made.graph.output.append(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None))
+    return made
+
+
+def small() -> openqnn.Graph:
+    return openqnn.convert(model_of([node("Relu", "x", "y")], {"x": rand(2, 3)}, {}, 17))
+
+
+Given: Any = object()  # of no kind that fits
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: openqnn.convert(top_k(), input_shapes=[1, 2]),
+        lambda: openqnn.convert(top_k(), input_shapes={"x": "2x8"}),
+        lambda: openqnn.convert(top_k(), input_shapes={"x": (2.5, 8)}),
+        lambda: openqnn.convert(top_k(), input_shapes={"x": None}),
+        lambda: openqnn.convert(top_k(), dims=["n"]),
+        lambda: openqnn.convert(top_k(), dims={"n": "b"}),
+        lambda: openqnn.convert(top_k(), batch="3"),
+        lambda: openqnn.convert(top_k(), outputs="y"),
+        lambda: openqnn.convert(top_k(), input_values=[3]),
+        lambda: openqnn.convert(top_k(), input_values={"nothing": 3}),
+        lambda: openqnn.convert(top_k(), input_values={"k": 2.5}),
+        lambda: openqnn.convert(top_k(), input_values={"k": [1, 2]}),
+        lambda: openqnn.quantize(Given, []),
+        lambda: openqnn.compare(Given, []),
+        lambda: openqnn.Session(Given),
+        lambda: openqnn.Session(small(), Given),
+        lambda: openqnn.load(Given),
+        lambda: small().save(Given),
+    ],
+)
+def test_it_is_told(call: Callable[[], object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert "Given" not in str(caught.value) and len(str(caught.value).splitlines()[0]) > 20
+
+
+def test_an_input_that_decides_a_shape_is_frozen() -> None:
+    with pytest.raises(OpenQnnError):
+        openqnn.convert(top_k())
+    graph = openqnn.convert(top_k(), input_values={"k": 3, "f": 2})
+    assert [v.name for v in graph.inputs] == ["x"] and graph.outputs[0].shape == (2, 3)
+    x = rand(2, 8)
+    with openqnn.Session(graph) as session:
+        np.testing.assert_allclose(session.run({"x": x})["y"], -np.sort(-x, 1)[:, :3] * 2, rtol=1e-6)
+    assert openqnn.check(top_k(), input_values={"k": 3}).ok
+
+
+def test_the_command_freezes_it_too(tmp_path: Path) -> None:
+    onnx.save(top_k(), tmp_path / "m.onnx")
+    made = tmp_path / "m.oqnn"
+    result = command(
+        "convert", tmp_path / "m.onnx", "--input_value", "k=3", "--input_value", "f=0.5", "-o", made
+    )
+    assert result.code == 0, result.err
+    assert [v.name for v in openqnn.load(made).inputs] == ["x"]
+
+
+def test_what_a_notebook_shows() -> None:
+    graph = small()
+    graph.name = "<b>"
+    shown = graph._repr_html_()
+    assert "&lt;b&gt;" in shown and "x: float32 [2, 3]" in shown and "1 Relu" in shown
