@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from openqnn import quantize
-from openqnn.analysis.chip_fits import CHIPS, fits_for
+from openqnn.analysis.chip_fits import CHIPS, CHIPS_FLOAT, fits_for
 from openqnn.analysis.estimate import estimate_graph, layer_costs, node_costs
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
@@ -51,7 +51,9 @@ def test_the_same_graph_has_the_same_estimate() -> None:
 
 
 def test_floating_point_is_called_rough() -> None:
-    assert "floating point" in estimate_graph(convolution(32, 0)).rough
+    found = estimate_graph(convolution(32, 0))
+    assert "floating point" in found.rough
+    assert (found.width, fits_for(found.width)) == (32, CHIPS_FLOAT)
 
 
 def test_nodes_alone() -> None:
@@ -71,7 +73,7 @@ def test_layers_by_cutting() -> None:
 
 
 def test_every_fit_grows_with_the_work() -> None:
-    for fit in (*fits_for(8), *fits_for(16)):
+    for fit in (*fits_for(8), *fits_for(16), *fits_for(32)):
         assert fit.milliseconds(2e6, 2e6, 2e6) > fit.milliseconds(1e6) > fit.start > 0
         assert 0 < fit.median < fit.largest
 
@@ -86,3 +88,5 @@ def test_the_command(tmp_path: Path) -> None:
     page = (tmp_path / "e.html").read_text()
     assert "Roofline" in page and "<svg" in page and "http" not in page
     assert "error on other networks" in shown.out and "Conv2d" in shown.out
+    half = openqnn("estimate", tmp_path / "m.oqnn", "--whole", "--act_bw", 32)
+    assert "rough: the graph computes in floating point" in half.out and "18 networks" in half.out

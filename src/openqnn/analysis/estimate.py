@@ -25,7 +25,7 @@ from openqnn.vendor.source import net_of
 from openqnn.vendor.target_setup import Target, target_of
 
 COSTED_SOC = "QCS9100"
-PEAK_MACS = {8: 11_000, 16: 6_000}
+PEAK_MACS = {8: 11_000, 16: 6_000, 32: 1_800}
 """The most multiplications a cycle that the cost model gives, by bits of activations: large convolutions."""
 BYTES_PER_CYCLE = 30
 """What it gives for reading weights: large matrices times a vector."""
@@ -106,8 +106,10 @@ def _estimate(events: Sequence[ProfileEvent], graph: Graph) -> Estimate:
 
 
 def width_of(graph: Graph) -> int:
-    """Bits of most activations that are in fixed point."""
+    """Bits of most activations that are in fixed point; 32 where none is."""
     widths = [v.encoding.bitwidth for v in graph.values() if v.encoding is not None and not v.is_constant]
+    if not widths:
+        return 32
     return 16 if 2 * sum(width == 16 for width in widths) > len(widths) else 8
 
 

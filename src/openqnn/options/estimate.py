@@ -17,8 +17,8 @@ class EstimateOptions:
         "--act_bw",
         metavar="N",
         parse=int,
-        choices=(8, 16),
-        help="bits of activations of a model in floats: 8 or 16",
+        choices=(8, 16, 32),
+        help="bits of activations of a model in floats: 8, 16, or 32 for half precision, which is rough",
     )
     layers: int = option(
         10,

@@ -59,7 +59,7 @@ def _in_fixed_point(graph: Graph, width: int) -> tuple[Graph, str]:
     from openqnn.api.quantize import quantize
     from openqnn.runtime.boundary import random_inputs
 
-    if any(value.dtype.is_fixed for node in graph.nodes for value in node.outputs):
+    if width == 32 or any(value.dtype.is_fixed for node in graph.nodes for value in node.outputs):
         return graph, ""
     made = quantize(graph, [random_inputs(graph, seed) for seed in range(2)], algorithms=(), act_bw=width)
     return made, f"quantized with random data, {width}-bit activations, for the estimate alone"
