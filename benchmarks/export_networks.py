@@ -1,7 +1,7 @@
 """python benchmarks/export_networks.py FOLDER
 
-Writes the networks that `python -m benchmarks chip_fits` fits, with random weights, as FOLDER/NAME.onnx by the
-names of the published latencies. It takes an environment with torch, torchvision, timm and transformers;
+Writes the networks that `python -m benchmarks chip_fits` fits, with random weights, as FOLDER/NAME.onnx by
+the names of the published latencies. It takes an environment with torch, torchvision, timm and transformers;
 torchvision may lack its compiled operators, of which these networks have none.
 """
 
