@@ -1,5 +1,5 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [calibrate] [--json FILE]
-                     [--models NAME...] [--aimet PYTHON]
+"""python -m benchmarks [speed] [convert] [net_run] [context] [throughput] [calibrate]
+                     [--json FILE] [--models NAME...] [--aimet PYTHON]
 
 `python -m benchmarks accuracy` and `python -m benchmarks chip_fits` have options of their own.
 """
@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import accuracy, calibrate, chip_fits, context, convert, net_run, speed
+from benchmarks import accuracy, calibrate, chip_fits, context, convert, net_run, speed, throughput
 from benchmarks.options import add_models
 from benchmarks.report import machine
 
@@ -20,6 +20,7 @@ PARTS = {
     "convert": convert.measure,
     "net_run": net_run.measure,
     "context": context.measure,
+    "throughput": throughput.measure,
     "calibrate": calibrate.measure,
 }
 
