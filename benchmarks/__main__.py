@@ -1,4 +1,4 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [throughput] [calibrate]
+"""python -m benchmarks [speed] [convert] [net_run] [context] [throughput] [calibrate] [viewer]
                      [--json FILE] [--models NAME...] [--aimet PYTHON]
 
 `python -m benchmarks accuracy` and `python -m benchmarks chip_fits` have options of their own.
@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import accuracy, calibrate, chip_fits, context, convert, net_run, speed, throughput
+from benchmarks import accuracy, calibrate, chip_fits, context, convert, net_run, speed, throughput, viewer
 from benchmarks.options import add_models
 from benchmarks.report import machine
 
@@ -22,6 +22,7 @@ PARTS = {
     "context": context.measure,
     "throughput": throughput.measure,
     "calibrate": calibrate.measure,
+    "viewer": viewer.measure,
 }
 
 

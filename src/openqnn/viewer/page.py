@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -75,6 +76,11 @@ def _embed_figures(view: View, nodes: Sequence[dict[str, Any]]) -> None:
 def _fitting(view: View, overlays: Sequence[Overlay]) -> list[Overlay]:
     """Overlays with the names that the view's nodes have; those that speak of none of them are left out."""
     names: dict[str, str] = {}
+    for node in reversed(view.nodes):  # libraries know a node by a name that C takes
+        names |= {
+            re.sub(r"\W", "_", node.name).lstrip("_"): node.name,
+            re.sub(r"\W", "_", node.name): node.name,
+        }
     for node in reversed(view.nodes):
         names |= dict.fromkeys(node.keys, node.name)
     names |= {node.name: node.name for node in view.nodes}

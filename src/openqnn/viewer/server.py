@@ -16,6 +16,7 @@ HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost")
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
+SECONDS = 60  # a client that says nothing for so long is let go
 HTML = "text/html; charset=utf-8"
 JSON = "application/json"
 
@@ -58,6 +59,8 @@ class ViewServer:
         pages = self._pages
 
         class Handler(BaseHTTPRequestHandler):
+            timeout = SECONDS
+
             def do_GET(self) -> None:
                 asked = urlsplit(self.path)
                 query = parse_qs(asked.query)

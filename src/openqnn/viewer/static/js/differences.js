@@ -50,11 +50,11 @@ function stops() {
       if (!told) found.push([pane, node]);
     }
   }
-  return found.sort((a, b) => place(a) - place(b) || a[0].index - b[0].index);
+  return found.sort((a, b) => place(a) - place(b) || a[0].index - b[0].index || a[1] - b[1]);
 }
 
 // How far down the graph a node stands, as a share, so that the panes are walked through together.
-const place = ([pane, node]) => node / Math.max(1, pane.nodes.length);
+const place = ([pane, node]) => pane.depths[node] / pane.deepest;
 
 let at = -1;
 

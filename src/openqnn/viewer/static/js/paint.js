@@ -40,8 +40,9 @@ function paintOpen(pen, pane, item, colours, view) {
   pen.fillStyle = colours.dim;
   pen.font = "600 12px system-ui, sans-serif";
   pen.textAlign = "left";
-  // The name stays in view while the group's head is above it.
-  const y = Math.min(Math.max(item.y, view.top + 4 / view.scale) + 14, item.y + item.height - 14);
+  // The name stays in view while the group's head is above it, below those of the groups around.
+  const above = view.top + (4 / view.scale) + 18 * pane.tree.around(item.id).length;
+  const y = Math.min(Math.max(item.y, above) + 14, item.y + item.height - 14);
   pen.fillText(`\u2212  ${shortened(group.name, Math.max(8, Math.floor(item.width / 7.5) - 6))}${group.repeat ? `  x${group.repeat}` : ""}`, item.x + 9, y);
 }
 

@@ -35,6 +35,18 @@ export class Pane {
       this.readers[a].push(b);
       this.makers[b].push(a);
     }
+    this.measureDepths();
+  }
+
+  // How many nodes stand above each at most; what reads nothing stands right above its first reader.
+  measureDepths() {
+    this.depths = new Int32Array(this.nodes.length);
+    for (let node = 0; node < this.nodes.length; node += 1) for (const maker of this.makers[node]) this.depths[node] = Math.max(this.depths[node], this.depths[maker] + 1);
+    this.nodes.forEach((_, node) => {
+      const below = this.makers[node].length ? [] : this.readers[node];
+      if (below.length) this.depths[node] = below.reduce((least, each) => Math.min(least, this.depths[each]), Infinity) - 1;
+    });
+    this.deepest = this.depths.reduce((most, depth) => Math.max(most, depth), 1);
   }
 
   build() {
@@ -221,6 +233,7 @@ export class Pane {
       this.paintSharp();
       this.slow = performance.now() - start > SLOW;
       this.kept = { x: this.x, y: this.y, scale: this.scale };
+      if (!this.frames) performance.mark("graph drawn");
     }
     this.minimap.draw();
     this.frames += 1;

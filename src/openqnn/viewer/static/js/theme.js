@@ -8,7 +8,7 @@ const FAMILIES = [
   ["norm", /Norm|Batchnorm/, "#8f6b1d"],
   ["boundary", /^(Input|Output|Compiled)$/, "#5d6878"],
   ["shape", /Reshape|Transpose|Concat|Split|Slice|Pad|Gather|Pack|Expand|Tile|Squeeze|Flatten|Shape/, "#6c7685"],
-  ["quantize and cast", /Quant|Convert|Cast/, "#a53f88"],
+  ["quantize and cast", /quant|Convert|Cast/i, "#a53f88"],
 ];
 const OTHER = "#4f6078";
 export const colourOfOp = (op) => (FAMILIES.find(([, pattern]) => pattern.test(op)) || [0, 0, OTHER])[2];
