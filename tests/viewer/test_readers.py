@@ -51,7 +51,8 @@ def test_nodes_of_a_program_have_the_users_line() -> None:
     assert calls and all(node.source.startswith("make_programs.py:") for node in calls)
     conv = next(node for node in calls if node.op == "aten.conv2d")
     weight = next(t for t in conv.inputs if t.name.endswith("weight"))
-    assert weight.statistics is not None and weight.statistics["elements"] > 8
+    figures = weight.figures()
+    assert figures is not None and figures["elements"] > 8
     assert conv.params["module"] == "first.conv"
 
 

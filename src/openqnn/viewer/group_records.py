@@ -38,8 +38,7 @@ def _lines(
     count: int, items: Sequence[Sequence[int]], parents: dict[int, int], edges: Sequence[Edge]
 ) -> list[set[Pair]]:
     """An edge joins two items of the innermost group that holds both ends; on its way there it leaves the
-    groups
-    around its start, and enters those around its end."""
+    groups around its start, and enters those around its end."""
     local = {item: place for held in items for place, item in enumerate(held)}
     found: list[set[Pair]] = [set() for _ in items]
     chains: dict[int, tuple[int, ...]] = {}

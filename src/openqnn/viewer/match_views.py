@@ -41,8 +41,7 @@ def match_views(first: View, second: View) -> dict[str, Any]:
 
 def _links(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Where to look for nodes without a partner: those of one source beside each other, and a node that
-    became
-    part of another one at that one."""
+    became part of another one at that one."""
     known = {key: index for index, node in enumerate(first.nodes) for key in node.keys}
     matched = {b for _, b in pairs}
     found = [
