@@ -4,10 +4,14 @@ accessibility, sizes."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -326,3 +330,31 @@ def test_data_of_the_page_is_json(named: View) -> None:
     html = html_page([named])
     start = html.index('id="data">') + len('id="data">')
     assert json.loads(html[start : html.index("</script>", start)])["panes"][0]["groups"][0]["parent"] == -1
+
+
+def test_the_browsers_command_line_holds_no_token(tmp_path: Path) -> None:
+    """Whoever lists the processes of a machine sees which file a browser was told to open, and no token."""
+    told = tmp_path / "told"
+    script = tmp_path / "browser"
+    script.write_text(
+        f'#!/bin/sh\nfile="${{1#file://}}"\n'
+        f'{{ echo "$1"; stat -c %a "$(dirname "$file")"; cat "$file"; }} > {told}.part\n'
+        f"mv {told}.part {told}\n"
+    )
+    script.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, "-m", "openqnn", "view", model_path("mnist_conv")],
+        env=os.environ | {"BROWSER": f"{script} %s"}, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        deadline = time.monotonic() + 60
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+    argument, mode, page = told.read_text().split("\n", 2)
+    token = address.split("token=")[1]
+    assert argument.startswith("file://") and token not in argument
+    assert mode == "700" and token in page
+    assert not Path(argument.removeprefix("file://")).exists()

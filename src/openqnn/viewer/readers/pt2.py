@@ -59,7 +59,7 @@ def _node(node: ProgramNode, number: int, tensors: dict[str, ViewTensor]) -> Vie
     name = outputs[0].name if outputs else f"{_short(node.target)}_{number}"
     return ViewNode(
         name, _short(node.target), source_line(node), params, inputs, outputs,
-        (*(t.name for t in outputs), name),
+        (*(t.name for t in outputs), name), module.replace(".", "/"),
     )  # fmt: skip
 
 
