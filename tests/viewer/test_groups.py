@@ -155,3 +155,12 @@ def test_no_import_is_left_in_the_page() -> None:
 def test_records_are_json() -> None:
     view = chain([f"n{i}" for i in range(30)], list("abcdef") * 5)
     json.dumps(group_records(group_tree(view), 30, view.edges()))
+
+
+def test_all_nodes_are_in_the_compiled_graph() -> None:
+    first = chain(["a", "b"], ["Conv2d", "Relu"])
+    second = View("c", "context binary", (ViewNode("x", "Input"), ViewNode("graph", "Compiled")))
+    found = match_views(first, second)
+    assert found["left"] == {} and found["right"] == {}
+    assert found["links"] == [(0, 1), (1, 1)]
+    assert match_views(second, first)["links"] == [(1, 0), (1, 1)]

@@ -12,6 +12,7 @@ from openqnn.viewer.view import View, ViewNode, ViewTensor
 ADDED = "added"
 REMOVED = "removed"
 CHANGED = "changed"
+COMPILED = "Compiled"
 SOURCES = ("ONNX", "TFLite", "SavedModel", "TensorFlow graph", "PyTorch program", "Caffe")
 """Kinds of views of a model as its framework wrote it: their attributes are not QNN's parameters."""
 
@@ -25,12 +26,13 @@ def match_views(first: View, second: View) -> dict[str, Any]:
     left: dict[int, list[str]] = {}
     right: dict[int, list[str]] = {}
     mine = {a for a, _ in pairs}
-    for index in range(len(first.nodes)):
-        if index not in mine:
-            left[index] = [REMOVED]
+    compiled = COMPILED in {node.op for node in (*first.nodes, *second.nodes)}
+    if not compiled:  # where one side is compiled, that all nodes are gone is no difference to tell
+        left = {index: [REMOVED] for index in range(len(first.nodes)) if index not in mine}
     for index, node in enumerate(second.nodes):
         if index not in partners:
-            right[index] = [ADDED]
+            if not compiled:
+                right[index] = [ADDED]
             continue
         changes = _changes(first.nodes[partners[index]], node, alike)
         if changes:
@@ -52,6 +54,7 @@ def _links(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> list[
         if key in known
     ]
     partners = dict(pairs) | dict(found)
+    found += _compiled_away(first, second, partners)
     readers = {a: b for a, b, _ in reversed(first.edges())}
     for index in range(len(first.nodes) - 1, -1, -1):
         other = partners.get(readers.get(index, -1))
@@ -59,6 +62,17 @@ def _links(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> list[
             partners[index] = other
             found.append((index, other))
     return found
+
+
+def _compiled_away(first: View, second: View, partners: Mapping[int, int]) -> list[tuple[int, int]]:
+    """The nodes of a graph beside the one that it was compiled to: they are all in that."""
+    ends = [[i for i, node in enumerate(view.nodes) if node.op == COMPILED] for view in (first, second)]
+    if ends[1] and not ends[0]:
+        return [(index, ends[1][0]) for index in range(len(first.nodes)) if index not in partners]
+    if ends[0] and not ends[1]:
+        taken = set(partners.values())
+        return [(ends[0][0], index) for index in range(len(second.nodes)) if index not in taken]
+    return []
 
 
 def with_scopes(views: Sequence[View]) -> list[View]:

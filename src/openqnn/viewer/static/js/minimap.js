@@ -56,9 +56,16 @@ export class Minimap {
     return (this.width - this.pane.scene.width * this.scale) / 2;
   }
 
+  // Where the whole graph is in view, a map of it only hides a part.
+  isNeeded() {
+    const { x, y, scale, scene, width, height } = this.pane;
+    return x < 0 || y < 0 || x + scene.width * scale > width || y + scene.height * scale > height;
+  }
+
   draw() {
     const { pane } = this;
     const pen = this.canvas.getContext("2d");
+    this.canvas.style.visibility = this.isNeeded() ? "visible" : "hidden";
     if (!this.picture) this.picture = this.paint(this.scale * (this.ratio || 1));
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
