@@ -14,15 +14,10 @@ from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
 from openqnn.viewer.view import View
 from tests.models.fetch import model_path
-from tests.viewer.every_kind import PROGRAMS, every_kind
+from tests.viewer.every_kind import PROGRAMS
 
 LISTS = ("profiling log", "encodings file", "debugger result")
 CODE = ("model library", "Saver bundle")
-
-
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return every_kind(tmp_path_factory.mktemp("kinds"))
 
 
 def opened(path: Path) -> list[View]:

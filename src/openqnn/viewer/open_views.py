@@ -72,6 +72,7 @@ def _record_views(path: Path) -> list[View]:
 
 def _json_views(path: Path) -> list[View]:
     """A net.json, an encodings file, or what a debugger found."""
+    from openqnn.viewer.diff_runs.result_views import are_differences, result_views
     from openqnn.viewer.readers.debugger import debugger_view, is_debugger_result
     from openqnn.viewer.readers.encodings import are_encodings, encodings_view
 
@@ -83,6 +84,8 @@ def _json_views(path: Path) -> list[View]:
         return [encodings_view(path)]
     if is_debugger_result(content):
         return [debugger_view(path)]
+    if are_differences(content):
+        return result_views(path)
     return _record_views(path)
 
 

@@ -60,6 +60,7 @@ def pane_record(view: View, overlays: Sequence[Overlay] = (), *, embed: bool = T
         "nodes": nodes,
         "edges": edges,
         "groups": group_records(group_tree(view), len(view.nodes), edges),
+        "marks": view.mark_records(),
         "overlays": [overlay.record() for overlay in (*view.overlays, *_fitting(view, overlays))],
     }
 

@@ -30,15 +30,17 @@ class Answer:
 
 
 Pages: TypeAlias = Callable[[str, Query], str | Answer | None]
+Taker: TypeAlias = Callable[[str, bytes], Answer | None]
+LARGEST = 1 << 20  # bytes that may be sent to the server at once
 
 
 class ViewServer:
     """Serves pages at addresses that hold a token. `pages` gives the HTML of a path, another answer, or
-    None."""
+    None; `takes` answers what is sent to one, as JSON."""
 
-    def __init__(self, pages: Pages, port: int = 0) -> None:
+    def __init__(self, pages: Pages, port: int = 0, takes: Taker | None = None) -> None:
         self.token = secrets.token_urlsafe(24)
-        self._pages = pages
+        self._pages, self._takes = pages, takes
         self._server = ThreadingHTTPServer((HOST, port), self._handler())
         self._server.daemon_threads = True
 
@@ -56,7 +58,7 @@ class ViewServer:
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         token = self.token
-        pages = self._pages
+        pages, takes = self._pages, self._takes
 
         class Handler(BaseHTTPRequestHandler):
             timeout = SECONDS
@@ -64,16 +66,40 @@ class ViewServer:
             def do_GET(self) -> None:
                 asked = urlsplit(self.path)
                 query = parse_qs(asked.query)
-                host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
-                given = query.get("token", [""])[0]
-                if host not in HOSTS or not hmac.compare_digest(given.encode(), token.encode()):
-                    self.send_error(403, "the address that openqnn printed has a token")
+                if not self._is_known(query):
                     return
                 found = pages(asked.path, query)
                 if found is None:
                     self.send_error(404)
                     return
                 self._send(found if isinstance(found, Answer) else Answer(found))
+
+            def do_POST(self) -> None:
+                asked = urlsplit(self.path)
+                if not self._is_known(parse_qs(asked.query)):
+                    return
+                # A form of another page cannot send this type without being asked for leave.
+                if self.headers.get("Content-Type", "").partition(";")[0] != JSON:
+                    self.send_error(415)
+                    return
+                size = self.headers.get("Content-Length", "")
+                if not size.isdecimal() or int(size) > LARGEST:
+                    self.send_error(413, f"{LARGEST:,} bytes at most")
+                    return
+                found = takes(asked.path, self.rfile.read(int(size))) if takes else None
+                if found is None:
+                    self.send_error(404)
+                    return
+                self._send(found)
+
+            def _is_known(self, query: Query) -> bool:
+                """Whether who asks has the token; others are told where it is."""
+                host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+                given = query.get("token", [""])[0]
+                if host in HOSTS and hmac.compare_digest(given.encode(), token.encode()):
+                    return True
+                self.send_error(403, "the address that openqnn printed has a token")
+                return False
 
             def _send(self, answer: Answer) -> None:
                 page = answer.content.encode("utf-8")

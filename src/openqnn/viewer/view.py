@@ -109,6 +109,17 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What two runs of a network tell of a node: whether accuracy and performance differ, in lines."""
+
+    kinds: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    def record(self) -> dict[str, Any]:
+        return {"kinds": list(self.kinds), "lines": list(self.lines)}
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """One graph of one file. `facts` are lines about the whole: totals, settings, library builds."""
 
@@ -117,6 +128,12 @@ class View:
     nodes: tuple[ViewNode, ...]
     facts: dict[str, str] = field(default_factory=dict[str, str])
     overlays: tuple[Overlay, ...] = ()
+    marks: Mapping[str, Mark] = field(default_factory=dict[str, "Mark"])
+
+    def mark_records(self) -> dict[int, dict[str, Any]]:
+        """Marks by the numbers of nodes."""
+        numbered = ((i, self.marks.get(node.name)) for i, node in enumerate(self.nodes))
+        return {i: mark.record() for i, mark in numbered if mark is not None}
 
     def edges(self) -> list[tuple[int, int, str]]:
         """Pairs of node numbers with the name of the tensor between them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from html import escape
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from openqnn.errors import OutputError
 
 if TYPE_CHECKING:
-    from openqnn.viewer.server import Pages
+    from openqnn.viewer.server import Pages, Taker, ViewServer
 
 REDIRECT = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
@@ -19,16 +19,24 @@ REDIRECT = (
 )
 
 
-def serve_pages(pages: Pages, port: int, browser: bool) -> int:
-    """Serve until Ctrl-C, which is how it is meant to end."""
+def serve_pages(
+    pages: Pages,
+    port: int,
+    browser: bool,
+    takes: Taker | None = None,
+    opened: Callable[[ViewServer], None] | None = None,
+) -> int:
+    """Serve until Ctrl-C, which is how it is meant to end. `opened` is told the server before it serves."""
     from openqnn.viewer.server import ViewServer
 
     try:
-        server = ViewServer(pages, port)
+        server = ViewServer(pages, port, takes)
     except OSError as error:
         raise OutputError(
             f"port {port} cannot be opened: {error.strerror}", hint="leave --port out"
         ) from error
+    if opened is not None:
+        opened(server)
     print(f"{server.address}\nCtrl-C ends it.", flush=True)
     with _opened(server.address) if browser else nullcontext():
         try:

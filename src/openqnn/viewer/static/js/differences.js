@@ -1,6 +1,7 @@
 // What differs between panes that stand side by side, and which node of one is which of the next.
 
 import { byId } from "./elements.js";
+import { takeMarks } from "./run_marks.js";
 import { drawAll, selected, state } from "./state.js";
 
 let partners = []; // for each pair of panes two maps: forth and back
@@ -19,8 +20,10 @@ export function takeDifferences(diffs) {
     Object.entries(diff.left).forEach(([node, why]) => state.panes[index].differences.set(Number(node), why));
     Object.entries(diff.right).forEach(([node, why]) => state.panes[index + 1].differences.set(Number(node), why));
   });
-  byId("diff-tools").hidden = !diffs.length;
-  byId("diff-count").textContent = diffs.length ? `${stops().length} differences` : "";
+  state.panes.forEach(takeMarks);
+  const any = diffs.length || state.panes.some((pane) => pane.differences.size);
+  byId("diff-tools").hidden = !any;
+  byId("diff-count").textContent = any ? `${stops().length} differences` : "";
 }
 
 // The other panes go to the node that this one became, or was.

@@ -3,6 +3,7 @@
 import { shortened } from "./elements.js";
 import { overlayColour } from "./overlays.js";
 import { trace } from "./places.js";
+import { paintMarks } from "./run_marks.js";
 import { state } from "./state.js";
 import { colourOfOp, inkOn, themeColours } from "./theme.js";
 
@@ -87,17 +88,19 @@ function paintItem(pen, pane, item, colours, scale) {
   const chosen = item.id === pane.selected;
   pen.globalAlpha = pane.isFaded(item.id) ? 0.2 : 1;
   pen.fillStyle = fill || colours.card;
-  pen.strokeStyle = chosen ? colours.mark : difference ? colours[difference] : colours.line;
+  pen.strokeStyle = chosen ? colours.mark : difference ? colours[difference] || colours.line : colours.line;
   pen.lineWidth = chosen || difference ? Math.max(3, 1.5 / scale) : 1;
   if (scale <= FARTHEST) {
     pen.fillRect(item.x, item.y, item.width, item.height);
     if (chosen || difference) pen.strokeRect(item.x, item.y, item.width, item.height);
+    paintMarks(pen, pane, item, scale);
     return;
   }
   if (isGroup) paintStack(pen, item);
   outline(pen, item, scale);
   pen.fill();
   pen.stroke();
+  paintMarks(pen, pane, item, scale);
   if (state.overlays.length > 1) paintStrips(pen, pane, item);
   if (scale > FAR) paintText(pen, pane, item, fill ? inkOn(fill) : colours.ink, isGroup);
 }

@@ -12,7 +12,7 @@ const REST = 130; // milliseconds after which it is drawn anew
 
 export class Pane {
   constructor(record, index, number) {
-    Object.assign(this, { nodes: record.nodes, edges: record.edges, overlays: record.overlays, title: record.title, kind: record.kind, facts: record.facts });
+    Object.assign(this, { nodes: record.nodes, edges: record.edges, overlays: record.overlays, title: record.title, kind: record.kind, facts: record.facts, marks: record.marks || {} });
     this.index = index;
     this.number = number;
     this.tree = new Tree(record);

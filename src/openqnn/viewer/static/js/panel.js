@@ -1,6 +1,7 @@
 // What is known of the chosen node, group or graph.
 
 import { button, byId, element, list, number } from "./elements.js";
+import { markLines } from "./run_marks.js";
 import { say, selected, state } from "./state.js";
 import { weightBox } from "./weights.js";
 
@@ -86,7 +87,9 @@ function describeNode(panel, pane, item) {
   if (node.source) facts.push(["source", node.source]);
   panel.append(list(facts));
   section(panel, "Program", ...(node.places || []).map((line) => element("code", line, "line")));
-  const difference = pane.differences.get(item);
+  const told = markLines(pane, item);
+  section(panel, "DIFF", ...told);
+  const difference = told.length ? null : pane.differences.get(item);
   if (difference) section(panel, "Difference", element("div", difference[0], difference[0]), ...difference.slice(1).map((line) => element("div", line)));
   section(panel, "Numbers", ...overlayRows(pane, node));
   const params = Object.entries(node.params);

@@ -1,0 +1,28 @@
+// What two runs of a network tell of its nodes: borders where they differ, and lines for the panel.
+
+import { element } from "./elements.js";
+
+// Accuracy and performance have two borders, performance alone a yellow one.
+const BORDERS = { accuracy: ["#dc2626"], performance: ["#d9a400"], "accuracy and performance": ["#ea7317", "#dc2626"] };
+const WIDTH = 3.5;
+
+// Nodes that differ are among those that the arrows lead to.
+export function takeMarks(pane) {
+  for (const [node, mark] of Object.entries(pane.marks)) {
+    if (mark.kinds.length) pane.differences.set(Number(node), [mark.kinds.join(" and ")]);
+  }
+}
+
+export function paintMarks(pen, pane, item, scale) {
+  const kinds = pane.marks[item.id]?.kinds.join(" and ");
+  const width = Math.max(WIDTH, 1.5 / scale);
+  (BORDERS[kinds] || []).forEach((colour, index) => {
+    const out = width * (0.5 + index);
+    pen.strokeStyle = colour;
+    pen.lineWidth = width;
+    pen.strokeRect(item.x - out, item.y - out, item.width + 2 * out, item.height + 2 * out);
+  });
+}
+
+// The lines about a node, or nothing where no run told of it.
+export const markLines = (pane, node) => (pane.marks[node]?.lines || []).map((line) => element("div", line));
