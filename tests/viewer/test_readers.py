@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from openqnn.errors import InputError, ModelError, UsageError
@@ -13,6 +14,7 @@ from openqnn.vendor.trust import trusting
 from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
 from openqnn.viewer.view import View
+from tests.frontends.caffe.build import caffemodel, inputs_text
 from tests.models.fetch import model_path
 from tests.viewer.every_kind import PROGRAMS
 
@@ -49,6 +51,24 @@ def test_nodes_of_a_program_have_the_users_line() -> None:
     figures = weight.figures()
     assert figures is not None and figures["elements"] > 8
     assert conv.params["module"] == "first.conv"
+
+
+def test_a_caffe_network_has_layers_and_weights(tmp_path: Path) -> None:
+    weights = np.arange(12, dtype=np.float32).reshape(3, 4)
+    inner = "inner_product_param { num_output: 3 }"
+    layers = (
+        f'layer {{ name: "fc" type: "InnerProduct" bottom: "x0" top: "y" {inner} }}'
+        ' layer { name: "act" type: "ReLU" bottom: "y" top: "y" }'
+    )
+    (tmp_path / "net.prototxt").write_text(inputs_text([(1, 4)]) + layers)
+    (tmp_path / "net.caffemodel").write_bytes(caffemodel({"fc": [weights]}))
+    for name in ("net.prototxt", "net.caffemodel"):
+        (view,) = open_views(tmp_path / name)
+        assert [node.op for node in view.nodes] == ["Input", "InnerProduct", "ReLU", "Output"]
+        assert len(view.edges()) == 3
+        statistics = view.nodes[1].inputs[1].statistics
+        assert statistics is not None and statistics["max"] == 11
+        assert view.nodes[1].params["num_output"] == "3"
 
 
 def test_a_tflite_model_has_its_own_operators_and_encodings() -> None:

@@ -92,9 +92,10 @@ def _json_views(path: Path) -> list[View]:
 def _source_views(path: Path) -> list[View]:
     """A model as its framework wrote it, and what else is told by content; nothing where it is of no kind
     that is known."""
-    from openqnn.frontends import tflite
+    from openqnn.frontends import caffe, tflite
     from openqnn.frontends.tensorflow import kinds
     from openqnn.frontends.torch.archive import ArchiveKind, kind_of
+    from openqnn.viewer.readers import caffe as caffe_reader
     from openqnn.viewer.readers import context, debugger, encodings, profile, pt2, saved_model
     from openqnn.viewer.readers import tflite as tflite_reader
 
@@ -104,6 +105,8 @@ def _source_views(path: Path) -> list[View]:
         return tflite_reader.tflite_views(path)
     if kinds.kind_of(path) in ("saved_model", "frozen"):
         return saved_model.saved_model_views(path)
+    if caffe.recognizes(path):
+        return [caffe_reader.caffe_view(path)]
     if kind_of(path) is ArchiveKind.EXPORTED:
         return [pt2.pt2_view(path)]
     if path.suffix == ".encodings":

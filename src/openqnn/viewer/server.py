@@ -78,17 +78,9 @@ class ViewServer:
                 asked = urlsplit(self.path)
                 if not self._is_known(parse_qs(asked.query)):
                     return
-                # A form of another page cannot send this type without being asked for leave.
-                if self.headers.get("Content-Type", "").partition(";")[0] != JSON:
-                    self.send_error(415)
-                    return
-                size = self.headers.get("Content-Length", "")
-                if not size.isdecimal() or int(size) > LARGEST:
-                    self.send_error(413, f"{LARGEST:,} bytes at most")
-                    return
-                found = takes(asked.path, self.rfile.read(int(size))) if takes else None
-                if found is None:
-                    self.send_error(404)
+                found = _taken(self, asked.path, takes)
+                if isinstance(found, int):
+                    self.send_error(found)
                     return
                 self._send(found)
 
@@ -117,3 +109,15 @@ class ViewServer:
                 """Nothing: the address with its token is no matter for a log."""
 
         return Handler
+
+
+def _taken(request: BaseHTTPRequestHandler, path: str, takes: Taker | None) -> Answer | int:
+    """The answer to what was sent, or the number of an error. A form of another page cannot send JSON without
+    being asked for leave."""
+    if request.headers.get("Content-Type", "").partition(";")[0] != JSON:
+        return 415
+    size = request.headers.get("Content-Length", "")
+    if not size.isdecimal() or int(size) > LARGEST:
+        return 413
+    found = takes(path, request.rfile.read(int(size))) if takes else None
+    return 404 if found is None else found

@@ -10,10 +10,11 @@ from typing import Final
 from openqnn.errors import ModelError, UsageError
 from openqnn.frontends.caffe.caffemodel import is_caffemodel, read_caffemodel
 from openqnn.frontends.caffe.importer import WEIGHTED, Importer
-from openqnn.frontends.caffe.network import needed, read_network, results
+from openqnn.frontends.caffe.network import Network, needed, read_network, results
 from openqnn.frontends.caffe.prototxt import Message, read_prototxt
 from openqnn.frontends.dimensions import Dimensions, check_dimensions
 from openqnn.frontends.frontend import Source
+from openqnn.ir import Array
 
 LARGEST: Final = 16 << 20  # bytes of text
 
@@ -37,6 +38,13 @@ def open_importer(
     read = {name for layer in layers for name in layer.bottoms}
     used = [i for i in network.inputs if i.name in read]
     return Importer(network.name, layers, used, wanted, blobs, dimensions)
+
+
+def open_network(path: Path) -> tuple[Network, dict[str, list[Array]]]:
+    """The network of a file with the weights beside it, as far as they are there."""
+    text, weights = _files_of(path, "")
+    network = read_network(_read(text), text.stem)
+    return network, read_caffemodel(weights) if weights is not None else {}
 
 
 def _files_of(path: Path, caffemodel: str) -> tuple[Path, Path | None]:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from openqnn.analysis.page_style import PALETTE
+from openqnn.analysis.palette import PALETTE
 from openqnn.errors import OpenQnnError
 from openqnn.vendor.trust import trusting
 from openqnn.viewer.diff_runs.diff_run import DiffRun, ToolCommand, cancel_run, finished_runs, start_run

@@ -100,6 +100,16 @@ def _reference(text: str, prefix: str, names: Mapping[str, str]) -> str:
     return f"{prefix}{parts[0]}:{parts[-1] if len(parts) > 1 else '0'}"
 
 
+def _is_input(node: Any) -> bool:
+    kind = node.op
+    return kind in PLACEHOLDERS
+
+
+def _is_constant(node: Any) -> bool:
+    kind = node.op
+    return kind == "Const"
+
+
 def _flat(graph: Any) -> _Flat:
     flat = _Flat({function.signature.name: function for function in graph.library.function})
     flat.add(graph.node, "", {})
@@ -111,9 +121,7 @@ def _frozen(graph: Any, title: str) -> View:
     read = {flat.settled(name).rpartition(":")[0] for _, inputs in flat.nodes.values() for name in inputs}
     ends = [f"{name}:0" for name, (node, _) in flat.nodes.items() if name not in read]
     nodes = _nodes(flat, flat.nodes)
-    nodes += [
-        ends_with(_tensor(name, flat)) for name in ends if flat.nodes[name[:-2]][0].op not in PLACEHOLDERS
-    ]
+    nodes += [ends_with(_tensor(name, flat)) for name in ends if not _is_input(flat.nodes[name[:-2]][0])]
     return View(title, "TensorFlow graph", tuple(nodes), {"nodes": f"{len(flat.nodes):,}"})
 
 
@@ -148,13 +156,13 @@ def _nodes(flat: _Flat, chosen: Iterable[str]) -> list[ViewNode]:
         for text in flat.nodes[name][1]:
             tensor = flat.settled(text)
             made.setdefault(tensor.rpartition(":")[0], []).append(tensor)
-    shown = [name for name in names if flat.nodes[name][0].op != "Const"]
+    shown = [name for name in names if not _is_constant(flat.nodes[name][0])]
     return [_node(name, flat, sorted({*made.get(name, ()), f"{name}:0"})) for name in shown]
 
 
 def _node(name: str, flat: _Flat, outputs: list[str]) -> ViewNode:
     node, read = flat.nodes[name]
-    op = INPUT if node.op in PLACEHOLDERS else node.op
+    op = INPUT if _is_input(node) else node.op
     params = {key: _shown(value) for key, value in sorted(node.attr.items()) if key not in HIDDEN}
     inputs = tuple(_tensor(flat.settled(text), flat) for text in read)
     made = tuple(_tensor(text, flat) for text in outputs)
@@ -171,7 +179,7 @@ def _tensor(name: str, flat: _Flat) -> ViewTensor:
     attr, index = node.attr, int(place) if place.isdecimal() else 0
     dtype = next((attr[key].type for key in ("dtype", "T", "DstT") if key in attr), 0)
     shape: tuple[int | str, ...] = ()
-    if node.op == "Const":
+    if _is_constant(node):
         shape = _dims(attr["value"].tensor.tensor_shape)
     elif "_output_shapes" in attr and index < len(attr["_output_shapes"].list.shape):
         shape = _dims(attr["_output_shapes"].list.shape[index])
