@@ -9,9 +9,10 @@ STAMP := .venv/installed
 AIMET := .venv-aimet/installed
 SITE  := .venv-docs/installed
 FRAMEWORKS := .venv-frameworks/installed
+EXPLORER := .venv-explorer/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow mutated search check format docs pages sbom bench models providers aimet frameworks clean
+.PHONY: help demo test slow mutated search check format docs pages sbom bench models providers aimet explorer frameworks clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,13 +72,17 @@ providers: $(STAMP) ## Install the two versions of ONNX Runtime's QNN provider t
 aimet: $(AIMET) models ## Run the tests with aimet-onnx, which gets an environment of its own, .venv-aimet
 	OPENQNN_TEST_AIMET=$(CURDIR)/.venv-aimet/bin/python $(BIN)/python -m pytest tests/quant/test_aimet.py $(ARGS)
 
+explorer: $(EXPLORER) models ## Run the tests with Google's Model Explorer, which gets an environment of its own, .venv-explorer
+	OPENQNN_TEST_EXPLORER=$(CURDIR)/.venv-explorer/bin/python \
+	  $(BIN)/python -m pytest -m slow tests/integrations $(ARGS)
+
 frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and PyTorch, and the sweeps, in .venv-frameworks
 	OPENQNN_TENSORFLOW_PYTHON=$(CURDIR)/.venv-frameworks/bin/python \
 	  $(BIN)/python -m pytest -m "frameworks or slow" tests/frontends/tensorflow tests/frontends/tflite $(ARGS)
 	.venv-frameworks/bin/python -m pytest -m "slow or not slow" tests/frontends/torch $(ARGS)
 
 clean: ## Remove the virtual environments and everything built (the model cache stays)
-	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks .venv-explorer .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
@@ -101,6 +106,14 @@ $(SITE): docs/site/requirements.txt
 	@echo "installing Sphinx into .venv-docs ..."
 	@$(PYTHON) -m venv .venv-docs
 	@.venv-docs/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+$(EXPLORER): $(STAMP)
+	@echo "installing Model Explorer into .venv-explorer ..."
+	@$(BIN)/python -m venv .venv-explorer
+	@.venv-explorer/bin/python -m pip install -q --disable-pip-version-check --no-deps ai-edge-model-explorer==0.1.34
+	@.venv-explorer/bin/python -m pip install -q --disable-pip-version-check -e '.[qnn]' \
+	  flask requests termcolor portpicker packaging typing_extensions ipython watchdog psutil dacite
 	@touch $@
 
 $(FRAMEWORKS): pyproject.toml

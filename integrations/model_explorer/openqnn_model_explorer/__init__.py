@@ -1,0 +1,1 @@
+"""QNN graphs in Google's Model Explorer."""
