@@ -95,7 +95,7 @@ OURS = {
         "-on",
         "--on",
     },
-    "qnn-netron": {"--work_dir", "--port", "--no_browser"},
+    "qnn-netron": {"--run_code", "--work_dir", "--port", "--no_browser"},
     "qnn-throughput-net-run": {
         "--html",
         "--require_stable",

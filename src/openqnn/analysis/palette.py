@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Final
+from urllib.parse import quote
 
 LIGHT: Final = {
     "back": "#f4f6f9", "card": "#fff", "ink": "#1c2430", "dim": "#55606f", "line": "#7d8898",
@@ -25,3 +27,64 @@ def _variables(colours: dict[str, str], on_mark: str, scheme: str) -> str:
 PALETTE: Final = (
     f":root {_variables(LIGHT, '#fff', 'light')}\n:root.dark {_variables(DARK, '#14181f', 'dark')}\n"
 )
+
+_ROLES: Final = """
+:root { --bar: var(--mark); --bad: var(--removed); --good: var(--added); --goal: var(--changed); }
+"""
+REPORT_STYLE: Final = f"""
+:root {_variables(LIGHT, "#fff", "light")}
+@media (prefers-color-scheme: dark) {{ :root {_variables(DARK, "#14181f", "dark")} }}
+{_ROLES}
+body {{ font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem;
+  color: var(--ink); background: var(--back); }}
+h1 {{ font-size: 1.5rem; margin-bottom: .3rem; }} h2 {{ font-size: 1.15rem; margin-top: 2.2rem; }}
+a {{ color: var(--mark); }} :focus-visible {{ outline: 2px solid var(--mark); outline-offset: 1px; }}
+table {{ border-collapse: collapse; width: 100%; background: var(--card); }}
+th, td {{ border-bottom: 1px solid var(--edge); padding: .3rem .5rem; text-align: left; }}
+thead th {{ position: sticky; top: 0; background: var(--group); cursor: pointer; }}
+th[aria-sort]::after {{ content: " \\25B4"; }} th[aria-sort="descending"]::after {{ content: " \\25BE"; }}
+td.n, th.n, .n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+td.name {{ font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; }}
+.bad {{ color: var(--bad); font-weight: 600; }} .good {{ color: var(--good); font-weight: 600; }}
+.scroll {{ overflow-x: auto; }} svg text {{ fill: currentColor; }}
+input {{ font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
+  border-radius: 5px; padding: .3rem .5rem; width: 20rem; max-width: 100%; margin: .5rem 0; }}
+"""
+"""What every report looks like; light or dark as the reader's system is."""
+REPORT_SCRIPT: Final = """
+for (const table of document.querySelectorAll('table')) {
+  const heads = table.tHead ? [...table.tHead.rows[0].cells] : [];
+  const key = (row, i) => {
+    const { dataset, textContent } = row.cells[i];
+    const text = dataset.v ?? textContent.replaceAll(',', '').replace(/ ?(%|dB|us|ms|MB|B)$/, '');
+    return text.trim() === '' || isNaN(+text) ? textContent : +text;
+  };
+  const order = (a, b) => (typeof a === typeof b ? (a > b) - (a < b) : typeof a === 'number' ? -1 : 1);
+  const sort = (i) => {
+    const up = heads[i].ariaSort !== 'ascending';
+    heads.forEach((head) => head.removeAttribute('aria-sort'));
+    heads[i].setAttribute('aria-sort', up ? 'ascending' : 'descending');
+    const rows = [...table.tBodies[0].rows].sort((a, b) => order(key(a, i), key(b, i)));
+    table.tBodies[0].append(...(up ? rows : rows.reverse()));
+  };
+  heads.forEach((head, i) => {
+    head.tabIndex = 0;
+    head.addEventListener('click', () => sort(i));
+    head.addEventListener('keydown', (event) => event.key === 'Enter' && sort(i));
+  });
+}
+const find = document.querySelector('#find');
+if (find) find.addEventListener('input', () => {
+  const word = find.value.toLowerCase();
+  const rows = document.querySelector('#all tbody').rows;
+  for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(word);
+});
+"""
+"""Tables are sorted by a click or Enter on a head; the field `find` filters the table `all`."""
+
+
+def node_link(name: str, view: str) -> str:
+    """A node's name as HTML: a link to the node in the viewer's page that lies beside, where there is one."""
+    if not view:
+        return escape(name)
+    return f'<a href="{escape(quote(view), quote=True)}#node={quote(name, safe="")}">{escape(name)}</a>'

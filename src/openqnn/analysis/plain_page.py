@@ -1,4 +1,4 @@
-"""Parts of HTML pages that stand alone: a page, tables, plots and treemaps in SVG, no script, no address."""
+"""Parts of HTML pages that stand alone: a page, tables, plots and treemaps in SVG, no addresses."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import ceil, floor, isfinite, log10
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --bad: #d0402b; --good: #2e8b57; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: .3rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-p.note { opacity: .8; max-width: 60rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); font-weight: 600; }
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
+
+STYLE = (
+    REPORT_STYLE
+    + """
+p.note { color: var(--dim); max-width: 60rem; }
 svg { max-width: 100%; height: auto; }
-svg text { fill: currentColor; font: 11px system-ui, sans-serif; }
-svg .axis { stroke: currentColor; stroke-opacity: .5; } svg .grid { stroke: var(--line); }
+svg text { font: 11px system-ui, sans-serif; }
+svg .axis { stroke: currentColor; stroke-opacity: .5; } svg .grid { stroke: var(--edge); }
 svg .line { fill: none; stroke-width: 1.8; }
-svg .tile { stroke: Canvas; stroke-width: 1; } svg .on { fill: #fff; }
+svg .tile { stroke: var(--back); stroke-width: 1; } svg .on { fill: #fff; }
 .keys span { display: inline-block; margin-right: 1.2rem; }
 .keys i { display: inline-block; width: .8rem; height: .8rem; margin-right: .35rem; border-radius: 2px; }
 """
+)
 COLOURS = ("#3b7dd8", "#d9822b", "#2e8b57", "#a044b0", "#c0392b", "#16808c", "#8a6d3b", "#6b7280")
 WIDTH, HEIGHT, LEFT, BELOW, ABOVE, RIGHT = 760, 300, 82, 40, 12, 34
 Points = Sequence[tuple[float, float]]
@@ -38,7 +35,7 @@ def page(title: str, parts: Sequence[str]) -> str:
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         *parts,
-        "</body></html>\n",
+        f"<script>{REPORT_SCRIPT}</script></body></html>\n",
     ))  # fmt: skip
 
 
@@ -55,7 +52,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str | float | int | None]
         for row in rows
     ]
     body = "</tr>\n".join(lines)
-    return f'<div class="scroll"><table><tr>{titles}</tr>\n{body}</tr></table></div>'
+    below = f"<tbody>{body}</tr></tbody>" if lines else "<tbody></tbody>"
+    return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead>{below}</table></div>'
 
 
 def keys(names: Sequence[str]) -> str:

@@ -8,42 +8,23 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
 from openqnn.analysis.quant_report import GOOD_SQNR, OutputReport, QuantReport, TensorReport
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --bar: #3b7dd8; --bad: #d0402b; --mark: #e0a000; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; }
-th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
-.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.name { font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; }
+STYLE = (
+    REPORT_STYLE
+    + """
 .verdict { font-size: 1.1rem; font-weight: 600; } .facts { width: auto; } .facts th { cursor: auto; }
 tr:target { background: #e0a00033; }
-.bad { color: var(--bad); font-weight: 600; }
 svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); stroke-width: 1; }
-svg .dot { fill: var(--bar); } svg .dot.weak { fill: var(--bad); } svg .goal { stroke: var(--mark); }
-svg text { fill: currentColor; font-size: 10px; }
-input { font: inherit; padding: .3rem .5rem; width: 20rem; max-width: 100%; margin: .5rem 0; }
+svg .dot { fill: var(--bar); } svg .dot.weak { fill: var(--bad); } svg .goal { stroke: var(--goal); }
+svg text { font-size: 10px; }
 @media (max-width: 60rem) {
   table, .course { display: block; overflow-x: auto; }
   .course svg { width: 60rem; }
 }
 """
-SCRIPT = """
-const body = document.querySelector('#all tbody');
-document.querySelector('#find').addEventListener('input', e => {
-  const word = e.target.value.toLowerCase();
-  for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(word);
-});
-document.querySelectorAll('#all th').forEach((th, i) => th.addEventListener('click', () => {
-  const key = r => { const c = r.cells[i]; return c.dataset.v === undefined ? c.textContent : +c.dataset.v; };
-  const up = th.dataset.up = th.dataset.up === '1' ? '0' : '1';
-  const rows = [...body.rows].sort((a, b) => (key(a) > key(b) ? 1 : key(a) < key(b) ? -1 : 0));
-  body.append(...(up === '1' ? rows : rows.reverse()));
-}));
-"""
+)
 TITLE = ": quantization"
 HEAD = ("tensor", "op", "type", "SQNR", "alone", "clipped", "range", "seen", "values", "from")
 NUMBERS = ("SQNR", "cosine", "alone", "clipped", "range", "seen")  # columns of them
@@ -77,7 +58,7 @@ def quant_page(report: QuantReport) -> str:
             "<h2>All tensors</h2>",
             '<input id="find" placeholder="find a tensor" aria-label="find a tensor">',
             _all(report.tensors),
-            f"<script>{SCRIPT}</script></body></html>",
+            f"<script>{REPORT_SCRIPT}</script></body></html>",
         ]
     )
 

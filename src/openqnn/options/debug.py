@@ -28,7 +28,7 @@ class DebugOptions:
         10, "--layers", metavar="N", parse=positive, help="how many layers to print (default: 10)"
     )
     report: str = option(
-        "", "--report", metavar="DIR", help="write debug.html, debug.csv and debug.json into this folder"
+        "", "--report", metavar="DIR", help="write debug.html, .csv, .json and model.html into this folder"
     )
     no_attribution: bool = option(
         False, "--no_attribution", help="leave out what single layers do to the outputs: it takes longest"

@@ -60,7 +60,12 @@ def test_the_report_as_json_and_files(folder: Path) -> None:
     assert done.code == 0
     record = json.loads(done.out)
     assert record["samples"] == 2
-    assert sorted(p.name for p in (folder / "out").iterdir()) == ["debug.csv", "debug.html", "debug.json"]
+    assert sorted(p.name for p in (folder / "out").iterdir()) == [
+        "debug.csv",
+        "debug.html",
+        "debug.json",
+        "model.html",
+    ]
 
 
 def test_bad_input_is_told(folder: Path) -> None:

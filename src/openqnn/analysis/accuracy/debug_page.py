@@ -9,39 +9,22 @@ from math import isfinite
 from pathlib import Path
 
 from openqnn.analysis.accuracy.debug_report import DebugReport, LayerReport
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE, node_link
 
 TITLE = ": accuracy"
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --bar: #3b7dd8; --bad: #d0402b; --mark: #e0a000; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 96rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; vertical-align: top; }
-th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
-.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+STYLE = (
+    REPORT_STYLE
+    + """
+body { max-width: 96rem; } td { vertical-align: top; }
 td.name { font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; min-width: 12rem; }
-.bad { color: var(--bad); font-weight: 600; } .key i { display: inline-block; width: 1em; height: .6em; }
+.key i { display: inline-block; width: 1em; height: .6em; }
 svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); }
-svg .entire { fill: #999; } svg .isolated { fill: var(--mark); } svg .added { fill: var(--bar); }
-svg .broken { fill: var(--bad); } svg text { fill: currentColor; font-size: 10px; }
-.card { border: 1px solid var(--line); border-left: 4px solid var(--bad);
+svg .entire { fill: #999; } svg .isolated { fill: var(--goal); } svg .added { fill: var(--bar); }
+svg .broken { fill: var(--bad); } svg text { font-size: 10px; }
+.card { border: 1px solid var(--edge); border-left: 4px solid var(--bad);
   padding: .5rem 1rem; margin: .7rem 0; }
-input { font: inherit; padding: .3rem .5rem; width: 20rem; max-width: 100%; margin: .5rem 0; }
-.scroll { overflow-x: auto; }
 """
-SCRIPT = """
-const body = document.querySelector('#all tbody');
-document.querySelector('#find').addEventListener('input', e => {
-  const word = e.target.value.toLowerCase();
-  for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(word);
-});
-document.querySelectorAll('#all th').forEach((th, i) => th.addEventListener('click', () => {
-  const key = r => { const c = r.cells[i]; return c.dataset.v === undefined ? c.textContent : +c.dataset.v; };
-  const up = th.dataset.up = th.dataset.up === '1' ? '0' : '1';
-  const rows = [...body.rows].sort((a, b) => (key(a) > key(b) ? 1 : key(a) < key(b) ? -1 : 0));
-  body.append(...(up === '1' ? rows : rows.reverse()));
-}));
-"""
+)
 HEAD = (
     "rank", "place", "tensor", "op", "type", "added", "isolated", "entire", "encoding", "weights", "only",
     "without", "clipped", "range", "seen", "values", "cause",
@@ -58,8 +41,8 @@ def is_debug_page(path: Path) -> bool:
     return False
 
 
-def debug_page(report: DebugReport) -> str:
-    """The whole file."""
+def debug_page(report: DebugReport, view: str = "") -> str:
+    """The whole file. `view` is the viewer's page beside it, in which names of layers are looked up."""
     name = escape(report.name)
     return "\n".join(
         [
@@ -72,14 +55,14 @@ def debug_page(report: DebugReport) -> str:
             "<h2>Outputs against floating point</h2>",
             _outputs(report),
             "<h2>Broken layers</h2>" if report.broken else "<h2>Layers that add most</h2>",
-            "".join(_card(layer) for layer in (report.broken or report.layers)[:SHOWN]),
+            "".join(_card(layer, view) for layer in (report.broken or report.layers)[:SHOWN]),
             "<h2>Errors through the graph</h2>",
             _course(report),
             "<h2>All layers</h2>",
             '<input id="find" placeholder="find a layer" aria-label="find a layer">',
-            f'<div class="scroll">{_all(report.layers)}</div>',
+            f'<div class="scroll">{_all(report.layers, view)}</div>',
             _fused(report.fused),
-            f"<script>{SCRIPT}</script></body></html>",
+            f"<script>{REPORT_SCRIPT}</script></body></html>",
         ]
     )
 
@@ -116,7 +99,7 @@ def _outputs(report: DebugReport) -> str:
     return _table(("output", "SQNR", "cosine"), rows)
 
 
-def _card(layer: LayerReport) -> str:
+def _card(layer: LayerReport, view: str) -> str:
     where = f" ({escape(layer.source)})" if layer.source else ""
     said = "".join(
         f"<p><b>{escape(f.cause.id)}</b> at <code>{escape(f.tensor)}</code>: {escape(f.cause.title)}."
@@ -125,7 +108,8 @@ def _card(layer: LayerReport) -> str:
     )
     quiet = "" if layer.broken else ' style="border-left-color: var(--bar)"'
     return (
-        f'<div class="card"{quiet}><b>{layer.rank}. {escape(layer.tensor)}</b>, {escape(layer.op)}{where}:'
+        f'<div class="card"{quiet}><b>{layer.rank}. {node_link(layer.tensor, view)}</b>,'
+        f" {escape(layer.op)}{where}:"
         f" adds an error at {_said(layer.added)} {_histogram(layer)}"
         f"{said or '<p>Rounding as usual.</p>'}</div>"
     )
@@ -167,18 +151,18 @@ def _course(report: DebugReport) -> str:
     return f'{key}<div class="scroll"><svg id="course" {box}>{ticks}{"".join(dots)}</svg></div>'
 
 
-def _all(layers: Sequence[LayerReport]) -> str:
-    return _table(HEAD, [_row(layer) for layer in layers], ' id="all"')
+def _all(layers: Sequence[LayerReport], view: str) -> str:
+    return _table(HEAD, [_row(layer, view) for layer in layers], ' id="all"')
 
 
-def _row(layer: LayerReport) -> str:
+def _row(layer: LayerReport, view: str) -> str:
     reach = f"{layer.range[0]:.4g} to {layer.range[1]:.4g}" if layer.range else ""
     seen = f"{layer.statistics['min']:.4g} to {layer.statistics['max']:.4g}"
     cause = ", ".join(dict.fromkeys(f.cause.id for f in layer.findings))
     return (
         f'<tr><td class="n" data-v="{layer.rank}">{layer.rank}</td>'
         f'<td class="n" data-v="{layer.place}">{layer.place}</td>'
-        f'<td class="name" title="{escape(layer.source)}">{escape(layer.tensor)}</td>'
+        f'<td class="name" title="{escape(layer.source)}">{node_link(layer.tensor, view)}</td>'
         f"<td>{escape(layer.op)}</td><td>{layer.type}</td>{_number(layer.added, bad=layer.broken)}"
         f"{_number(layer.isolated)}"
         f"{_number(layer.entire)}{_number(layer.encoding)}{_number(layer.weights)}{_number(layer.only)}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from openqnn.analysis.accuracy.tensor_folder import TensorFolder, safe_path
 from openqnn.analysis.accuracy.verifiers import ChosenVerifier, read_verifier, verifier_named, with_parameters
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
 from openqnn.errors import InputError
 from openqnn.formats.atomic import replacing
 from openqnn.ir import Array
@@ -269,28 +270,13 @@ def _html(title: str, records: Sequence[Mapping[str, Any]], columns: Sequence[st
     )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><script>{SCRIPT}</script></body></html>"
+        f"<style>{REPORT_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><script>{REPORT_SCRIPT}</script></body></html>"
     )
 
 
 def _shown(value: Any) -> str:
     return f"{value:.6f}" if isinstance(value, float) else str(value)
-
-
-STYLE = (
-    "body{font:14px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
-    "th,td{border-bottom:1px solid #8884;padding:.3rem .6rem;text-align:left}th{cursor:pointer}"
-)
-SCRIPT = """
-const body = document.querySelector('tbody');
-document.querySelectorAll('th').forEach((th, i) => th.addEventListener('click', () => {
-  const key = r => { const t = r.cells[i].textContent; return isNaN(+t) || t === '' ? t : +t; };
-  const up = th.dataset.up = th.dataset.up === '1' ? '0' : '1';
-  const rows = [...body.rows].sort((a, b) => (key(a) > key(b) ? 1 : key(a) < key(b) ? -1 : 0));
-  body.append(...(up === '1' ? rows : rows.reverse()));
-}));
-"""
 
 
 def plan_of(words: Sequence[Sequence[str]], config: str) -> VerifierPlan:

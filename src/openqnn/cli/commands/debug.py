@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openqnn.ir import Array, Graph
 
 FILES = ("debug.html", "debug.csv", "debug.json")
+VIEW = "model.html"
 
 
 def run_debug(arguments: Namespace) -> int:
@@ -48,7 +49,7 @@ def run_debug(arguments: Namespace) -> int:
         )
     if options.confirm:
         report = _confirmed(report, real, fixed, samples[0], options.layers)
-    _write(report, options)
+    _write(report, options, fixed)
     _tell(report, options)
     if options.fix:
         _fix(report, usual, opened, asked, samples, options)
@@ -125,7 +126,7 @@ def _check_places(options: DebugOptions) -> None:
     folder = Path(options.report)
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"--report {folder} is a file", hint="give a folder")
-    others = [p for p in (folder / name for name in FILES) if p.exists()]
+    others = [p for p in (folder / name for name in (*FILES, VIEW)) if p.exists()]
     known = is_debug_page(folder / FILES[0])
     if others and not known and not options.overwrite:
         raise OutputError(f"{others[0]} exists and is no report", hint="--overwrite replaces it")
@@ -158,7 +159,8 @@ def _samples(real: Graph, asked: Asked, count: int) -> list[Mapping[str, Array]]
     return found
 
 
-def _write(report: DebugReport, options: DebugOptions) -> None:
+def _write(report: DebugReport, options: DebugOptions, fixed: Graph) -> None:
+    """The report in three forms, and the graph as a page of the viewer with the errors of its layers."""
     from openqnn.analysis.accuracy.debug_page import debug_page
     from openqnn.analysis.accuracy.debug_report import report_csv, report_json
 
@@ -166,9 +168,22 @@ def _write(report: DebugReport, options: DebugOptions) -> None:
         return
     folder = Path(options.report)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in zip(FILES, (debug_page(report), report_csv(report), report_json(report)), strict=True):
+    texts = debug_page(report, VIEW), report_csv(report), report_json(report)
+    for name, text in zip(FILES, texts, strict=True):
         with replacing(folder / name) as file:
             file.write(text.encode())
+    _write_view(folder, fixed)
+
+
+def _write_view(folder: Path, fixed: Graph) -> None:
+    from openqnn.viewer.from_graph import view_from_graph
+    from openqnn.viewer.page import html_page
+    from openqnn.viewer.read_overlays import read_overlays
+
+    view = view_from_graph(fixed, fixed.name, "QNN graph")
+    page = html_page([view], read_overlays(folder / FILES[2]))
+    with replacing(folder / VIEW) as file:
+        file.write(page.encode())
 
 
 def _tell(report: DebugReport, options: DebugOptions) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from openqnn.analysis.accuracy.quantization_checks import COLUMNS, CheckResult
 from openqnn.analysis.accuracy.tensor_folder import safe_path
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
 from openqnn.formats.atomic import replacing
 from openqnn.ir import Array
 
@@ -24,10 +25,7 @@ LEGEND = {
     "maxdiff": "Indicates whether the largest difference before and after quantization is too large.",
     "sqnr": "Indicates whether the signal to quantization noise ratio is too low.",
 }
-STYLE = (
-    "body{font:14px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse;margin:1rem 0}"
-    "th,td{border:1px solid #8886;padding:.3rem .6rem;text-align:left}.Fail{color:#d0402b;font-weight:600}"
-)
+STYLE = "table { margin: 1rem 0; } body { max-width: none; } .Fail { color: var(--bad); font-weight: 600; }"
 HEAD = ("Op Name", "Node Name", "Node Type")
 MOST_CHANNELS = 32  # histograms of single channels
 
@@ -62,11 +60,11 @@ class CheckerFiles:
         failed = {key: found for key, found in nodes.items() if _fails(found)}
         text = (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-            f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1><h2>Legend:</h2>"
+            f"<style>{REPORT_STYLE}{STYLE}</style></head><body><h1>{escape(title)}</h1><h2>Legend:</h2>"
             f"<table><tr><th>Quantization Checker Name</th><th>Description</th></tr>{legend}</table>"
             "<h2>Summary of failed nodes that should be inspected: (Total number of nodes analyzed: "
             f"{len(nodes)} Total number of failed nodes: {len(failed)})</h2>{_table(failed)}"
-            f"<h2>Results for all nodes:</h2>{_table(nodes)}</body></html>"
+            f"<h2>Results for all nodes:</h2>{_table(nodes)}<script>{REPORT_SCRIPT}</script></body></html>"
         )
         self._write(Path("html") / f"{option}_{safe_path(source).replace('/', '_')}.html", text.encode())
 
@@ -143,7 +141,7 @@ def _table(nodes: Mapping[Node, Mapping[str, bool]]) -> str:
         + "</tr>"
         for node, found in nodes.items()
     )
-    return f"<table><tr>{head}</tr>{rows}</table>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _word(passed: bool | None) -> str:
