@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from openqnn.vendor.throughput.plan import ThroughputPlan
     from openqnn.vendor.throughput.run import ThroughputRun
 
+LARGE = 16 << 20  # bytes of weights
 DESCRIBING = 120.0  # seconds: a damaged binary can make libQnnSystem loop for ever
 
 
@@ -203,9 +204,23 @@ def write_dlc(
     worker: LibraryWorker | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> None:
-    """Write graphs to a DLC file, which appears whole or not at all."""
+    """Write graphs to a DLC file, which appears whole or not at all.
+
+    Large weights go to a copy of this process, which has them already: to be sent they would be copied twice.
+    """
     target = str(Path(path).absolute())
+    if worker is None and can_fork() and _weights_size(nets) > LARGE:
+        found = find_library(library)
+        run_once(
+            jobs.write_dlc_file, list(nets), target, str(found),
+            name=found.name, fork=True, timeout=timeout,
+        )  # fmt: skip
+        return
     _of(worker).ask(jobs.write_dlc_file, library, timeout, nets=list(nets), path=target)
+
+
+def _weights_size(nets: Sequence[Net]) -> int:
+    return sum(t.data.nbytes for net in nets for t in net.tensors.values() if t.data is not None)
 
 
 def read_dlc(
