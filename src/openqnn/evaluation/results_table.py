@@ -100,7 +100,6 @@ def _record(row: Row) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | str | None:
-    if value != value:  # noqa: PLR0124  NaN
-        return None
-    return value if isfinite(value) else str(value)
+def _finite(value: float) -> float | None:
+    """JSON has no infinity and no NaN."""
+    return value if isfinite(value) else None
