@@ -130,6 +130,11 @@ def _by_text(text: str, keys: Collection[tuple[str, str]]) -> tuple[str, str] | 
     return found[0] if found else None
 
 
+def declared_names() -> list[str]:
+    """Names of all operations that the user declared, for frameworks that have to be told."""
+    return sorted({name for _, name in _COMPOSITES} | {op.declared.name for op in _declared()})
+
+
 # -- custom ops ----------------------------------------------------------------------------------------------
 
 

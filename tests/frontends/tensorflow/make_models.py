@@ -30,6 +30,20 @@ def keras_models(tf: Any, np: Any, folder: Path) -> None:
     np.savez(folder / "two.npz", img=data, cls=found[0], box=found[1])
 
 
+def own_ops(tf: Any, folder: Path) -> None:
+    """A frozen graph with an op that TensorFlow does not know."""
+    graph = tf.compat.v1.GraphDef()
+    place = graph.node.add(name="x", op="Placeholder")
+    place.attr["dtype"].type = tf.float32.as_datatype_enum
+    for size in (1, 4, 4, 3):
+        place.attr["shape"].shape.dim.add(size=size)
+    own = graph.node.add(name="own", op="ScaledTanh", input=["x"])
+    own.attr["T"].type, own.attr["factor"].f, own.attr["shift"].i = tf.float32.as_datatype_enum, 2.5, 1
+    end = graph.node.add(name="y", op="Relu", input=["own"])
+    end.attr["T"].type = tf.float32.as_datatype_enum
+    (folder / "own.pb").write_bytes(graph.SerializeToString())
+
+
 def graphs(tf: Any, np: Any, folder: Path) -> None:
     v1 = tf.compat.v1
     with v1.Graph().as_default(), v1.Session() as session:
@@ -55,3 +69,4 @@ if __name__ == "__main__":
     tensorflow.keras.utils.set_random_seed(1)
     keras_models(tensorflow, numpy, Path(sys.argv[1]))
     graphs(tensorflow, numpy, Path(sys.argv[1]))
+    own_ops(tensorflow, Path(sys.argv[1]))

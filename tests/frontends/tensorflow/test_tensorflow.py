@@ -14,8 +14,10 @@ import pytest
 
 import openqnn
 from openqnn.errors import ModelError, OpenQnnError, UsageError
+from openqnn.frontends.custom_ops import forget_composites
 from openqnn.frontends.tensorflow.kinds import kind_of
 from openqnn.frontends.tensorflow.run_tensorflow import PYTHON
+from openqnn.ops.custom import forget_custom_ops
 from tests.cli.tool import assert_refused, tool
 from tests.models.fetch import model_path
 
@@ -39,8 +41,36 @@ def run(graph: openqnn.Graph, data: Any) -> dict[str, Any]:
         return session.run({graph.inputs[0].name: data})
 
 
+def declare(kind: str) -> None:
+    if kind == "composite":
+        openqnn.composite("", "ScaledTanh")(
+            lambda q, x, *, factor=1.0, shift=0: q.add(q.mul(q.tanh(x), factor), shift)
+        )
+    else:
+        openqnn.custom_op("MyPackage", "ScaledTanh")(
+            lambda x, *, factor=1.0, shift=0: (factor * np.tanh(x) + shift).astype(np.float32)
+        )
+
+
 class TestWithTensorflow:
     pytestmark = needs_tensorflow
+
+    @pytest.mark.parametrize("kind", ["composite", "package"])
+    def test_an_op_of_the_users(self, models: Path, kind: str) -> None:
+        forget_custom_ops()
+        forget_composites()
+        with pytest.raises(OpenQnnError, match="ScaledTanh"):
+            openqnn.convert(models / "own.pb")
+        declare(kind)
+        try:
+            graph = openqnn.convert(models / "own.pb")
+            x = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
+            (found,) = run(graph, x).values()
+        finally:
+            forget_custom_ops()
+            forget_composites()
+        assert ("MyPackage::ScaledTanh" in {node.op for node in graph.nodes}) == (kind == "package")
+        np.testing.assert_allclose(found, np.maximum(2.5 * np.tanh(x) + 1, 0), atol=1e-5)
 
     @pytest.mark.parametrize("name", ["two.keras", "two.h5"])
     def test_keras(self, models: Path, name: str) -> None:

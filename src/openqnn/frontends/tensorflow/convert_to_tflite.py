@@ -133,7 +133,7 @@ def _by_function(
     again = str(folder / "saved_model")
     tf.saved_model.save(module, again, signatures=function)
     converter = tf.lite.TFLiteConverter.from_saved_model(again)
-    (folder / MODEL).write_bytes(_converted(tf, converter))
+    (folder / MODEL).write_bytes(_converted(tf, converter, request))
     if request["validate"]:
         ones = {n: tf.ones(s.shape, s.dtype) for n, s in static.items()}
         _save(folder, {k: v.numpy() for k, v in function(**ones).items()})
@@ -163,7 +163,8 @@ def _settled(said: list[int] | None, shape: Any) -> list[int]:
     return [1 if d is None else int(d) for d in found]
 
 
-def _converted(tf: Any, converter: Any) -> bytes:
+def _converted(tf: Any, converter: Any, request: dict[str, Any]) -> bytes:
+    converter.allow_custom_ops = bool(request["custom"])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     converter.experimental_enable_resource_variables = False
     try:
@@ -212,12 +213,48 @@ def frozen_graph(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, An
         ) from e
     if not graph.node:
         raise Problem("the graph has no nodes", "a SavedModel is given by its folder")
+    _declare(graph, request["custom"])
     held = next((n for n in graph.node if n.op in VARIABLES), None)
     if held is not None:
         raise Problem(
             f"the graph is not frozen: '{held.name}' is a variable", "give the .meta file of the checkpoint"
         )
     return _by_names(tf, request, folder, graph)
+
+
+def _declare(graph: Any, names: list[str]) -> None:
+    """Ops of the user's that TensorFlow does not know, by their first node: one result each."""
+    registry = importlib.import_module("tensorflow.python.framework.op_def_registry")
+    lost = [node for node in graph.node if node.op in names and registry.get(node.op) is None]
+    for node in lost:
+        data = node.attr["T"].type if "T" in node.attr else 1
+        for name in [
+            n for n, value in node.attr.items() if n[0] == "_" or value.WhichOneof("value") == "type"
+        ]:
+            del node.attr[name]  # types are no attributes of the op that was declared
+        if registry.get(node.op) is None:
+            register = importlib.import_module("tensorflow.lite.python.convert").register_custom_opdefs
+            register([_signature(node, data)])
+
+
+def _signature(node: Any, data: int) -> str:
+    """An op's definition as TensorFlow writes it."""
+    kinds = {"s": "string", "i": "int", "f": "float", "b": "bool", "shape": "shape"}
+    attributes = [(name, value.WhichOneof("value")) for name, value in node.attr.items()]
+    words = [
+        f"attr: {{ name: '{name}' type: '{kinds[kind] if kind in kinds else _list_kind(node, name)}' }}"
+        for name, kind in attributes
+    ]
+    count = len([name for name in node.input if not name.startswith("^")])
+    inputs = [f"input_arg: {{ name: 'in{i}' type: {data} }}" for i in range(count)]
+    return (
+        f"name: '{node.op}' {' '.join(inputs)} output_arg: {{ name: 'out' type: {data} }} {' '.join(words)}"
+    )
+
+
+def _list_kind(node: Any, name: str) -> str:
+    found = node.attr[name].list
+    return "list(float)" if found.f else "list(string)" if found.s else "list(int)"
 
 
 def checkpoint(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -280,7 +317,7 @@ def _by_graph(
     converter = v1.lite.TFLiteConverter.from_frozen_graph(
         str(file), arrays, ends, {_plain(t): dims[n] for n, t in inputs.items()}
     )
-    (folder / MODEL).write_bytes(_converted(tf, converter))
+    (folder / MODEL).write_bytes(_converted(tf, converter, request))
     if request["validate"]:
         _validate_graph(tf, folder, graph, inputs, outputs, dims)
     names = {_node(t): n for n, t in (*inputs.items(), *outputs.items())}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from openqnn.errors import ModelError, UsageError
+from openqnn.frontends.custom_ops import declared_names
 from openqnn.frontends.dimensions import Dimensions
 from openqnn.frontends.frontend import Source
 from openqnn.frontends.tensorflow.kinds import SAVED_MODEL_FILES, SUFFIXES, kind_of
@@ -69,7 +70,7 @@ def ask_tensorflow(
         ends = outputs if found not in BY_SIGNATURE else ()
         request = TensorflowRequest(
             _folder(path) if found == "saved_model" else path, "keras" if found == "object" else found, tag,
-            signature, dimensions.shapes, ends, validate,
+            signature, dimensions.shapes, ends, validate, declared_names(),
         )  # fmt: skip
         return run_tensorflow(request)
 

@@ -37,6 +37,8 @@ class TensorflowRequest:
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     outputs: Sequence[str] = ()
     validate: bool = False
+    custom: Sequence[str] = ()
+    """Ops that the user declared, which TensorFlow lets through."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def _ask(request: TensorflowRequest, folder: Path) -> dict[str, Any]:
     words = {
         "model": request.model, "kind": request.kind, "tag": request.tag, "signature": request.signature,
         "shapes": shapes, "outputs": list(request.outputs), "validate": request.validate,
-        "folder": str(folder),
+        "folder": str(folder), "custom": list(request.custom),
     }  # fmt: skip
     file = folder / "request.json"
     file.write_text(json.dumps(words), encoding="utf-8")
@@ -101,7 +103,8 @@ def _check(answer: Mapping[str, Any], request: TensorflowRequest) -> None:
         problems = [Problem(op, "", "TFLite has no such operator") for op in ops]
         raise UnsupportedError(
             f"{request.model}: {len(ops)} op(s) of TensorFlow cannot be converted: {', '.join(ops)}",
-            hint="end the graph before them with --out_node", problems=problems,
+            hint="end the graph before them with --out_node, or declare them (--custom_ops)",
+            problems=problems,
         )  # fmt: skip
 
 
