@@ -110,7 +110,7 @@ OPS_COMPARED_BY_NAME = 14
 
 def test_ops_are_asked_for_by_kind() -> None:
     """What compares an op's name outside ops, frontends, targets and patterns wants a field of the schema."""
-    homes = ("ops", "frontends", "targets", "patterns")
+    homes = ("ops", "frontends", "targets", "patterns", "viewer")
     found = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"
         for path in MODULES

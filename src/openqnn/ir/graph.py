@@ -312,7 +312,7 @@ class Graph:
         an ONNX model, in fixed point with pairs of QuantizeLinear and DequantizeLinear."""
         from openqnn.ir.oqnn import save_graph  # the store reads graphs; a graph only borrows it
 
-        given: object = path
+        given: Any = path
         if not isinstance(given, str | os.PathLike):
             raise UsageError(f"a {type(given).__name__} is no path of a file", hint="model.oqnn")
         save_graph(self, path)

@@ -75,6 +75,7 @@ class Kind(Enum):
     WAVE = "wave"  # sine and cosine
     EXTREME = "extreme"  # the larger or the smaller of two
     CHOICE = "choice"  # one input or the other
+    JOIN = "join"  # tensors side by side along an axis
     MEAN = "mean"  # means and sums over axes
     SOFTMAX = "softmax"
     CONVOLUTION = "convolution"

@@ -23,6 +23,7 @@ from openqnn.ops.schema import (
     RANK,
     CanMove,
     Infer,
+    Kind,
     Lower,
     Moves,
     axes,
@@ -159,6 +160,7 @@ class Concat:
     moves = Moves.AXES
     same_as = when(lambda n: len(n.inputs) == 1)
     keeps_values = True
+    kind = Kind.JOIN
 
 
 def _pack_shape(n: Node) -> list[Dims]:

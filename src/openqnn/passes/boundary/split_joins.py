@@ -12,12 +12,11 @@ from math import prod
 
 from openqnn.errors import InputError, UsageError
 from openqnn.ir import Graph, Node, Port, Value
-from openqnn.ops import Builder, schema_of
+from openqnn.ops import Builder, Kind, kind_of, schema_of
 from openqnn.ops.layout import is_reshape, permutation_of
 from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.explain import Explain
 
-JOIN = "Concat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def _pieces(value: Value, axis: int) -> list[Piece]:
     whole = [Piece(value.name, 0, size, is_bounded(value))]
     if node is None:
         return whole
-    if node.op == JOIN:
+    if kind_of(node) is Kind.JOIN:
         parts = [v for v in node.inputs if v is not None]
         if node.int("axis") % value.rank == axis:
             return _behind_each_other([_pieces(v, axis) for v in parts])
@@ -176,7 +175,7 @@ def _part(b: Builder, value: Value, axis: int, start: int, stop: int) -> Value:
     if (start, stop) == (0, value.shape[axis]):
         return value
     assert node is not None
-    if node.op == JOIN:
+    if kind_of(node) is Kind.JOIN:
         return _part_of_join(b, node, axis, start, stop)
     turn = permutation_of(node)
     if turn is not None:
