@@ -162,6 +162,7 @@ RECORDS: dict[str, Any] = {
             "message": "text: remarks, or why it failed",
         }],
     }],
+    "completion": {"shell": "text: the shell", "script": "text: what it reads to complete command lines"},
     "run": {
         "outputs": {"*": {
             "file": "text: the file that was written",

@@ -31,6 +31,8 @@ RUNS: tuple[tuple[str, str, str], ...] = (
     ("encodings fixed.oqnn --to 1.0.0 -o digits.encodings", "", "digits.encodings"),
     ("encodings digits.onnx --lint digits.encodings", "", ""),
     ("doctor", "", ""),
+    ("completion bash", "", ""),
+    ("evaluate digits.onnx --data samples --comparator snr", HTP, ""),
     ("diff digits.oqnn fixed.oqnn", "", ""),
     ("compile fixed.oqnn -o digits.bin", HTP, "digits.bin"),
     ("inspect digits.bin", HTP, ""),
