@@ -52,7 +52,7 @@ def group_tree(view: View) -> Group:
 
 def scope_of(node: ViewNode) -> tuple[str, ...]:
     """The modules around a node: what it says itself, or what stands before the last slash of its name."""
-    if node.op in BOUNDARY:
+    if {node.op} <= BOUNDARY:
         return ()
     if node.scope:
         return tuple(part for part in node.scope.split("/") if part)

@@ -66,7 +66,8 @@ def _links(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> list[
 
 def _compiled_away(first: View, second: View, partners: Mapping[int, int]) -> list[tuple[int, int]]:
     """The nodes of a graph beside the one that it was compiled to: they are all in that."""
-    ends = [[i for i, node in enumerate(view.nodes) if node.op == COMPILED] for view in (first, second)]
+    kinds = [[node.op for node in view.nodes] for view in (first, second)]
+    ends = [[i for i, kind in enumerate(each) if kind == COMPILED] for each in kinds]
     if ends[1] and not ends[0]:
         return [(index, ends[1][0]) for index in range(len(first.nodes)) if index not in partners]
     if ends[0] and not ends[1]:
