@@ -146,9 +146,14 @@ def _write_view(graph: Graph, fixed: Graph, target: Path) -> None:
 
 
 def _print_files(folder: Path) -> None:
+    compiled = f"  {folder}/face.bin              compiled for the NPU of {CHIP}\n"
     print(
-        f"\n{folder} has the graphs, the context binary, report.html (what quantization costs, by layer)\n"
-        f"and graph.html (both graphs side by side): open the pages in a browser.\n"
+        f"\nOpen these pages in a browser:\n"
+        f"  {folder}/report.html           what quantization costs, by layer\n"
+        f"  {folder}/graph.html            both graphs side by side\n"
+        f"Beside them:\n"
+        f"  {folder}/face.quantized.oqnn   the graph in fixed point\n"
+        f"{compiled if (folder / 'face.bin').is_file() else ''}"
         f"next: openqnn check YOUR_MODEL, or openqnn estimate {folder}/face.quantized.oqnn"
     )
 

@@ -1,0 +1,43 @@
+"""Tutorials run as they stand, in an empty folder; those that cannot run say so."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.libraries import need
+
+PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+NOT_RUN = {"shared_buffers", "windows_hibernation", "arm64x"}
+
+
+def commands(name: str) -> str:
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    return "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
+
+
+@pytest.mark.parametrize("name", sorted({page.stem for page in PAGES.glob("*.md")} - NOT_RUN))
+def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
+    for library in ("htp", "cpu", "ir", "saver"):
+        need(library)
+    script = commands(name)
+    assert script.count("\n") > 4
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {key: value for key, value in os.environ.items() if key != "QNN_SDK_ROOT"} | {"PATH": path}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script], cwd=tmp_path, env=environment, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(NOT_RUN))
+def test_a_page_that_cannot_run_says_what_applies(name: str) -> None:
+    assert not commands(name)
+    assert "What applies here" in (PAGES / f"{name}.md").read_text(encoding="utf-8")
