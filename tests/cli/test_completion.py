@@ -40,7 +40,7 @@ _openqnn; printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("openqnn co", {"convert", "compile", "context", "completion"}),
+        ("openqnn co", {"convert", "compile", "context", "compare", "completion"}),
         ("openqnn --v", {"--version"}),
         ("openqnn models f", {"fetch"}),
         ("openqnn convert --input_sh", {"--input_shape"}),
