@@ -7,12 +7,13 @@ ARGS    ?=
 BIN   := .venv/bin
 STAMP := .venv/installed
 AIMET := .venv-aimet/installed
+ATTENTION := .venv-attention/installed
 SITE  := .venv-docs/installed
 FRAMEWORKS := .venv-frameworks/installed
 EXPLORER := .venv-explorer/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow mutated search check format docs pages sbom bench models providers aimet explorer frameworks clean
+.PHONY: help demo test slow mutated search attention check format docs pages sbom bench models providers aimet explorer frameworks clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,11 @@ mutated: $(STAMP) ## Give 10,000 mutated files of every kind to the tools that r
 
 search: $(STAMP) ## Hold random small graphs against libQnnHtp: OPENQNN_SEEDS=100-200 make search
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow -v tests/htp/test_random_graphs.py $(ARGS)
+
+attention: $(ATTENTION) $(STAMP) models ## Export attention models by torch, and hold them against libQnnHtp
+	.venv-attention/bin/python tests/models/export_attention.py \
+	  $$($(BIN)/python -c "from tests.htp.attention_models import folder; print(folder())")
+	$(BIN)/python -m pytest -n $(WORKERS) --maxschedchunk=1 -m slow -v tests/htp/test_attention_models.py $(ARGS)
 
 check: $(STAMP) ## Lint, formatting, types and import layers
 	$(BIN)/ruff check .
@@ -82,7 +88,7 @@ frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and P
 	.venv-frameworks/bin/python -m pytest -m "slow or not slow" tests/frontends/torch $(ARGS)
 
 clean: ## Remove the virtual environments and everything built (the model cache stays)
-	rm -rf .venv .venv-ep* .venv-aimet .venv-frameworks .venv-explorer .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ep* .venv-aimet .venv-attention .venv-frameworks .venv-explorer .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
@@ -114,6 +120,13 @@ $(EXPLORER): $(STAMP)
 	@.venv-explorer/bin/python -m pip install -q --disable-pip-version-check --no-deps ai-edge-model-explorer==0.1.34
 	@.venv-explorer/bin/python -m pip install -q --disable-pip-version-check -e '.[qnn]' \
 	  flask requests termcolor portpicker packaging typing_extensions ipython watchdog psutil dacite
+	@touch $@
+
+$(ATTENTION):
+	@echo "installing torch, timm and transformers into .venv-attention ..."
+	@$(PYTHON) -m venv .venv-attention
+	@.venv-attention/bin/python -m pip install -q --disable-pip-version-check 'torch==2.13.0' 'timm==1.0.31' \
+	  'transformers==5.23.0' 'onnxscript==0.7.2' 'onnx==1.23.2'
 	@touch $@
 
 $(FRAMEWORKS): pyproject.toml

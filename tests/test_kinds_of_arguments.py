@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import onnx
 import pytest
 
 import openqnn
-from openqnn.errors import OpenQnnError, UsageError
+from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
 from tests.cli.tool import openqnn as command
 from tests.frontends.onnx.against_ort import model_of, node, rand
 
@@ -88,3 +89,14 @@ def test_what_a_notebook_shows() -> None:
     graph.name = "<b>"
     shown = graph._repr_html_()
     assert "&lt;b&gt;" in shown and "x: float32 [2, 3]" in shown and "1 Relu" in shown
+
+
+def test_a_mask_of_attention_is_no_bad_weight() -> None:
+    mask = np.where(np.tri(4, dtype=bool), 0, -np.inf).astype(np.float32)
+    nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y", axis=-1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OpenQnnWarning)
+        openqnn.convert(model_of(nodes, {"x": rand(4, 4)}, {"m": mask}, 17))
+    mask[0, 0] = np.nan
+    with pytest.warns(OpenQnnWarning, match="NaN or infinite"):
+        openqnn.convert(model_of(nodes, {"x": rand(4, 4)}, {"m": mask}, 17))

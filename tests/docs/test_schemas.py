@@ -32,7 +32,6 @@ RUNS: tuple[tuple[str, str, str], ...] = (
     ("encodings digits.onnx --lint digits.encodings", "", ""),
     ("doctor", "", ""),
     ("completion bash", "", ""),
-    ("evaluate digits.onnx --data samples --comparator snr", HTP, ""),
     ("diff digits.oqnn fixed.oqnn", "", ""),
     ("compile fixed.oqnn -o digits.bin", HTP, "digits.bin"),
     ("inspect digits.bin", HTP, ""),

@@ -168,7 +168,12 @@ def _is_bad(array: Array) -> bool:
     if array.dtype.kind != "f" or not array.size:
         return False
     with np.errstate(all="ignore"):
-        return not np.isfinite(array.sum()) and not np.isfinite(array).all()
+        return not np.isfinite(array.sum()) and not np.isfinite(array).all() and not _is_mask(array)
+
+
+def _is_mask(array: Array) -> bool:
+    """Whether minus infinity stands beside zeros alone, as in a mask of attention."""
+    return bool(np.isin(array, (0.0, -np.inf)).all())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,168 @@
+"""Attention models that nothing was tuned on: how accurate they are, and whether libQnnHtp is as accurate.
+
+    make attention                                   # exports them, measures, compares
+    python -m tests.htp.attention_models --write     # writes docs/attention_models.md
+
+The models are timm's and transformers' with random weights (`tests/models/export_attention.py`). They are
+calibrated on 24 samples; figures are of 12 others, and those of libQnnHtp and of the simulation beside it of
+the first four of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import openqnn
+from openqnn.errors import OpenQnnWarning
+from openqnn.ir import Array, Graph
+from tests.models.fetch import cache_directory
+from tests.models.samples import IMAGENET_MEAN, IMAGENET_STD, photo, planes
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "attention_models.md"
+PHOTOS = ("astronaut", "chelsea", "coffee", "rocket", "china", "flower", "bus", "zidane")
+CALIBRATION, EVALUATION, ON_HTP, TIMEOUT = 24, 12, 4, 600.0
+VOCABULARY, SMALLEST = 200, 64
+RECIPES = {"16/8": {"act_bw": 16, "weight_bw": 8}, "8/8": {"act_bw": 8, "weight_bw": 8}}
+LEAST, WITHIN = 35.0, 1.0  # dB
+MODELS = {
+    "bert": "BERT", "llama": "Llama: rotary embeddings, grouped heads",
+    "qwen3": "Qwen3: norms of queries and keys", "gpt_neox": "GPT-NeoX: embeddings that are rotated in part",
+    "whisper_encoder": "Whisper's encoder", "segformer": "SegFormer", "swin_tiny": "Swin: shifted windows",
+    "eva02_tiny": "EVA-02: rotary embeddings, SwiGLU", "edgenext_xx_small": "EdgeNeXt",
+    "xcit_nano": "XCiT", "vit_tiny": "ViT", "mobilevit_xxs": "MobileViT", "levit_128s": "LeViT",
+}  # fmt: skip
+_WEIGHTS = "its weights have 8 bits: with 16 it has about 50 dB"
+REASONS: dict[str, str] = {
+    "llama": _WEIGHTS,
+    "qwen3": _WEIGHTS,
+    "levit_128s": "its norms are batch norms without statistics: logits reach 5000, and a softmax of them"
+    " decides by single steps",
+}
+"""Why a model has less than 35 dB in 16/8."""
+ODD: dict[str, str] = {}
+"""Why libQnnHtp is more than 1 dB from the simulation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model at one width: dB against floating point on all held-out samples, and on the first few of them
+    in the simulation and on libQnnHtp; and of the one against the other."""
+
+    model: str
+    recipe: str
+    all: float
+    simulated: float
+    htp: float
+    between: float
+
+
+def folder() -> Path:
+    return cache_directory() / "attention"
+
+
+def samples(graph: Graph, count: int, seed: int) -> list[dict[str, Array]]:
+    """Crops of photographs, spectra of uneven loudness, or tokens."""
+    rng = np.random.default_rng(seed)
+    value = graph.inputs[0]
+    port = graph.ports[value.name]
+    if not port.dtype.is_float:
+        return [
+            {value.name: rng.integers(0, VOCABULARY, port.shape).astype(port.dtype.numpy)}
+            for _ in range(count)
+        ]
+    if len(port.shape) == 4:
+        return [{value.name: _crop(rng, port.shape[3], port.shape[2])} for _ in range(count)]
+    loud = lambda: np.exp(rng.standard_normal((1, port.shape[1], 1)) * 0.5)
+    return [{value.name: (rng.standard_normal(port.shape) * loud()).astype(np.float32)} for _ in range(count)]
+
+
+def _crop(rng: np.random.Generator, width: int, height: int) -> Array:
+    image = photo(PHOTOS[int(rng.integers(len(PHOTOS)))])
+    side = int(rng.integers(SMALLEST, min(image.size)))
+    left, top = (int(rng.integers(0, size - side + 1)) for size in image.size)
+    part = image.crop((left, top, left + side, top + side)).resize((width, height))
+    return planes(part, IMAGENET_MEAN, IMAGENET_STD)
+
+
+def outputs(graph: Graph, feeds: Sequence[dict[str, Array]], backend: str = "cpu") -> list[Array]:
+    with openqnn.Session(graph, backend, timeout=TIMEOUT) as session:
+        return [session.run(feed)["y"].astype(np.float64) for feed in feeds]
+
+
+def decibels(wanted: Sequence[Array], found: Sequence[Array]) -> float:
+    signal = sum(float((a**2).sum()) for a in wanted)
+    noise = sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, found, strict=True))
+    return min(10 * float(np.log10(signal / max(noise, 1e-30))), 200.0)
+
+
+def measure(path: Path) -> list[Row]:
+    """Floats and all recipes."""
+    graph = openqnn.convert(path)
+    feeds = samples(graph, EVALUATION, 2)
+    wanted = outputs(graph, feeds)
+    few = feeds[:ON_HTP]
+    half = decibels(wanted[:ON_HTP], outputs(graph, few, "htp"))
+    rows = [Row(path.stem, "float", np.inf, np.inf, half, half)]
+    for name, recipe in RECIPES.items():
+        with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):
+            fixed = openqnn.quantize(graph, samples(graph, CALIBRATION, 1), judge=False, **recipe)
+        found, there = outputs(fixed, feeds), outputs(fixed, few, "htp")
+        here = found[:ON_HTP]
+        figures = decibels(wanted, found), decibels(wanted[:ON_HTP], here), decibels(wanted[:ON_HTP], there)
+        rows.append(Row(path.stem, name, *figures, decibels(here, there)))
+    return rows
+
+
+INTRODUCTION = f"""\
+# Attention models that nothing was tuned on
+
+Written by `python -m tests.htp.attention_models --write`; `make attention` exports the models and measures
+them.
+
+Models of timm and transformers with random weights, exported by torch's ONNX exporter. SQNR in dB against
+floating point, on {EVALUATION} samples that calibration (on {CALIBRATION}) did not see; on libQnnHtp, and in
+the simulation beside it, on the first {ON_HTP} of these. `half` is the model in floats on libQnnHtp, in half
+precision. `between` is the library against the simulation: for a network that a little changes a lot it is no
+more than what quantization leaves.
+
+| model | what | half | 16/8 | simulated | libQnnHtp | between | 8/8 | simulated | libQnnHtp | between | why |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+"""
+
+
+def page(rows: Sequence[Row]) -> str:
+    lines: list[str] = []
+    for name, what in MODELS.items():
+        own = {r.recipe: r for r in rows if r.model == name}
+        if "float" not in own:
+            continue
+        cells = [f"{own['float'].htp:.1f}"]
+        for recipe in RECIPES:
+            r = own[recipe]
+            cells += [f"{r.all:.1f}", f"{r.simulated:.1f}", f"{r.htp:.1f}", f"{r.between:.1f}"]
+        why = "; ".join(filter(None, (REASONS.get(name, ""), ODD.get(name, ""))))
+        lines.append(f"| {name} | {what} | {' | '.join(cells)} | {why} |")
+    return INTRODUCTION + "\n".join([*lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("models", nargs="*", help="some of them")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    for name in arguments.models or MODELS:
+        rows += measure(folder() / f"{name}.onnx")
+        print(*rows[-1 - len(RECIPES) :], sep="\n", flush=True)
+        if arguments.write:
+            PAGE.write_text(page(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
