@@ -86,7 +86,8 @@ def test_a_comparison_from_the_form_to_the_nodes(page: sync_api.Page, tmp_path: 
     page.wait_for_selector("text=Golden Outputs")
     page.reload()
     page.select_option("#saved", "kept/run_config.json")
-    page.wait_for_function("document.querySelector(\"[id='field-two.runtime']\").value === 'htp'")
+    page.wait_for_selector("#said:has-text('saved fields')")
+    assert page.input_value("[id='field-two.runtime']") == "htp"
     assert json.loads((tmp_path / "kept" / "run_config.json").read_text())["fields"]["two.runtime"] == "htp"
     page.click("#to-start")
     page.click("#recent a")

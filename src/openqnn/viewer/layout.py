@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any, TypeAlias
 
+FEWEST = 4  # items of a row of those that no edge joins
 GAP = 1.0  # columns between parts of the graph that no edge joins
 BEND = 0.35  # the width of an edge's own column, as part of a node's
 
@@ -40,10 +42,9 @@ def layout(count: int, edges: Iterable[Pair]) -> Layout:
         routes |= _routes(joined, part, moved)
         right = max(x for x, _ in moved.values()) + 1 + GAP
         places |= {item: place for item, place in moved.items() if item < count}
-    for item in range(count):
-        if item not in places:
-            places[item] = (right, 0)
-            right += 1
+    lonely = [item for item in range(count) if item not in places]
+    wide = max(FEWEST, isqrt(2 * len(lonely)))  # lists are blocks: a row of hundreds cannot be read
+    places |= {item: (right + i % wide, i // wide) for i, item in enumerate(lonely)}
     return Layout(tuple(places[item] for item in range(count)), routes)
 
 
