@@ -1,4 +1,4 @@
-# Every target creates what it needs in .venv by itself; python3 (3.11 to 3.13), make and g++ are all that must be there.
+# Every target creates what it needs in .venv by itself; python3 (3.11 to 3.14), make and g++ are all that must be there.
 
 PYTHON  ?= python3
 WORKERS ?= 2

@@ -415,10 +415,6 @@ RECORDS: dict[str, Any] = {
         "device": "text: where it was sent; empty where it was not",
         "result": "text: what the self-test there said",
     },
-    "completion": {
-        "shell": "text: the shell",
-        "script": "text: what it is to source",
-    },
     "explain": [{
         "id": "text: such as OQ112 or 1002",
         "name": "text: its name",

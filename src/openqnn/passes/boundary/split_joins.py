@@ -18,7 +18,6 @@ from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.explain import Explain
 
 
-
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Some places along an axis of an output, and the tensor whose values they hold."""
