@@ -41,11 +41,12 @@ _WEIGHTS = "its weights have 8 bits: with 16 it has about 50 dB"
 REASONS: dict[str, str] = {
     "llama": _WEIGHTS,
     "qwen3": _WEIGHTS,
-    "levit_128s": "its norms are batch norms without statistics: logits reach 5000, and a softmax of them"
-    " decides by single steps",
+    "levit_128s": "not proved: its norms are batch norms without statistics, logits reach 5000, and a softmax"
+    " of them decides by single steps",
 }
 """Why a model has less than 35 dB in 16/8."""
-ODD: dict[str, str] = {}
+_LOST = "not found: at 8/8 libQnnHtp has 1.3 to 1.7 dB less than the simulation"
+ODD: dict[str, str] = {"vit_tiny": _LOST, "mobilevit_xxs": _LOST, "levit_128s": _LOST}
 """Why libQnnHtp is more than 1 dB from the simulation."""
 
 

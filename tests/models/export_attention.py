@@ -72,13 +72,6 @@ def _encoder(kind: str, **settings: Any) -> Made:
     return First(getattr(t, f"{kind}Model")(config), return_dict=False), (_tokens(),)
 
 
-def _t5() -> Made:
-    import transformers as t
-
-    config = t.T5Config(d_model=96, d_ff=192, d_kv=24, num_layers=3, num_heads=4, vocab_size=VOCABULARY)
-    return First(t.T5EncoderModel(config), return_dict=False), (_tokens(),)
-
-
 def _whisper() -> Made:
     import transformers as t
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
@@ -112,7 +105,6 @@ MODELS: dict[str, Callable[[], Made]] = {
     "edgenext_xx_small": lambda: _vision("edgenext_xx_small"),
     "segformer": _segformer,
     "bert": lambda: _encoder("Bert"),
-    "t5_encoder": _t5,
     "whisper_encoder": _whisper,
     "llama": lambda: _decoder("Llama", num_key_value_heads=2),
     "qwen3": lambda: _decoder("Qwen3", num_key_value_heads=2, head_dim=24),
