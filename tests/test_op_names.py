@@ -42,6 +42,7 @@ PLAIN_WORDS = {"Shape"}  # a type of ours and a key of config files too
 ABOUT_NAMES = {
     "guide/backend_selector.py": "the names of layers in a tutorial, not QNN's",
     "analysis/accuracy/verifiers.py": "a verifier is called TopK",
+    "analysis/accuracy/run_differences.py": "a verifier is called TopK",
     "viewer/diff_runs/run_fields.py": "a verifier is called TopK",
     "qnn/dlc_renames.py": "ops that older libraries know under another name",
     "emit/net_json.py": "names of the vendor's own IR",

@@ -43,7 +43,8 @@ def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
 
 
 def test_readme_example_runs(tmp_path: Path) -> None:
-    assert openqnn("models", "fetch", "mnist_conv", "mnist_digit", "--to", tmp_path).code == 0
+    prepared = next(block for block in blocks("README.md", "sh") if "openqnn models fetch" in block)
+    assert run("bash", "-e", "-c", prepared, cwd=tmp_path).returncode == 0
     (tmp_path / "example.py").write_text("\n".join(blocks("README.md", "python")), encoding="utf-8")
     done = run(sys.executable, "-W", "error", "example.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from tests.models.sets import data_set
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
+SINGLE_STEP = {8: 47, 16: 60}  # dB
 
 
 @pytest.mark.parametrize("width", [8, 16])
@@ -28,4 +29,5 @@ def test_htp_is_as_good_as_the_simulation_says(model: str, width: int) -> None:
     with openqnn.Session(fixed, backend="htp") as htp:
         measured = htp.run(sample)[output.name]
     assert sqnr(want, simulated) > 25
-    assert sqnr(want, measured) > min(sqnr(want, simulated), 60) - 0.5  # above are single steps of 16 bits
+    # Above are single steps of the output, which is below one.
+    assert sqnr(want, measured) > min(sqnr(want, simulated), SINGLE_STEP[width]) - 0.5

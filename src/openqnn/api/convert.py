@@ -66,19 +66,14 @@ def convert(
     from openqnn.passes.boundary.new_ends import warn_of_idle_inputs
     from openqnn.passes.set_float_width import set_float_width
 
-    if isinstance(outputs, str):
-        raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
+    _check_outputs(outputs)
     options = _with_example(source_options, example_inputs)
     more = {"prune": DEAD_CODE not in without, "keep_quant_nodes": keep_quant_nodes}
     said = dimensions_of(input_shapes, dims, batch, input_values)
     importer = _importer(model, said, outputs, frontend, options, **more)
     _warn_of_bad_weights(importer.arrays)
-    if progress is not None:
-        importer.on_node = lambda done, total: progress("translate", done, total)
-    graph = importer.run()
+    graph = _translated(importer, progress)
     spread_given(graph)
-    if progress is not None:
-        progress("optimise", 0, 1)
     if borders is not None:
         arrange_borders(graph, borders)
     log = run_passes(graph, explain, without=without)
@@ -237,3 +232,17 @@ def describe_borders(
         for values in (graph.inputs, graph.outputs)
     ]
     return found[0], found[1]
+
+
+def _check_outputs(outputs: Sequence[str]) -> None:
+    if isinstance(outputs, str):
+        raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
+
+
+def _translated(importer: BaseImporter, progress: Progress | None) -> Graph:
+    if progress is None:
+        return importer.run()
+    importer.on_node = lambda done, total: progress("translate", done, total)
+    graph = importer.run()
+    progress("optimise", 0, 1)
+    return graph
