@@ -48,6 +48,8 @@ ABOUT_NAMES = {
     "emit/net_json.py": "names of the vendor's own IR",
     "analysis/estimate.py": "ops that advice about costs is given for, on the records below the graph",
     "analysis/architecture_rules.py": "rules about ops, on the records below the graph",
+    "analysis/architecture_kernels.py": "rules about ops, on the records below the graph",
+    "analysis/architecture_convolutions.py": "the ops that rules put in place of others, on the records",
     "analysis/architecture_changes.py": "the ops that rules put in place of others, on the records",
     "emit/lower.py": "below the graph: the copy that an output needs",
     "qnn/graph.py": "below the graph: the curves that a library joins to layers",

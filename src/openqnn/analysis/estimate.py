@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from openqnn.analysis.architecture_rules import bytes_of
+from openqnn.analysis.architecture_rule import bytes_of
 from openqnn.analysis.chip_fits import ChipFit
 from openqnn.analysis.summary import summarise
 from openqnn.errors import BackendError, UnsupportedError

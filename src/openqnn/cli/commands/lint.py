@@ -12,7 +12,7 @@ from openqnn.options.field import read_options
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
-    from openqnn.analysis.architecture_rules import Finding
+    from openqnn.analysis.architecture_rule import Finding
 
 
 def run_lint(arguments: Namespace) -> int:

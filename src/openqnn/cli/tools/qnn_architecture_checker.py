@@ -16,7 +16,7 @@ from openqnn.options.architecture import ArchitectureOptions
 from openqnn.options.field import read_options
 
 if TYPE_CHECKING:
-    from openqnn.analysis.architecture_rules import Finding
+    from openqnn.analysis.architecture_rule import Finding
     from openqnn.qnn.net import Net, NetNode
 
 COLUMNS = (
