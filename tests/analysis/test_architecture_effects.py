@@ -210,6 +210,22 @@ def test_changes_to_convolutions_give_the_same_numbers(rule: str, graph: Graph) 
     assert f"openqnn.{rule}" not in rules(after)
 
 
+@needs_htp
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("rule", "graph"),
+    [
+        ("depth_multiplier", several(3, 3, 32, 64)),
+        ("strided_slice", cut(1, 1, 2)),
+        ("gather_channels", gathered(3)),
+        ("channel_mean", made("ReduceMean", axes=[3], keep_dims=True)),
+    ],
+)
+def test_changes_take_half_the_time_at_most(rule: str, graph: Graph) -> None:
+    after, _ = changed(graph, f"openqnn.{rule}")
+    assert 2 * cycles(after) < cycles(graph)
+
+
 @pytest.mark.parametrize(
     ("rule", "graph", "why"),
     [
