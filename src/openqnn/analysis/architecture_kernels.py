@@ -21,6 +21,7 @@ THIN = 4
 MANY_NUMBERS = 64 << 10
 LANES = 32
 ROWS = 8
+FEW_ROWS = 32
 CURVES = ("Relu", "Sigmoid", "Tanh", "HardSwish", "Gelu", "Elu")
 SUMS = ("ElementWiseAdd", "ElementWiseMultiply", "ElementWiseSubtract", "ElementWiseMaximum")
 
@@ -131,7 +132,8 @@ def _odd_rows(seen: Inspected) -> Iterator[NetNode]:
         data, weights = seen.tensor(node, 0), seen.tensor(node, 1)
         if data is None or weights is None or seen.is_wide(node) or weights.kind is not TensorKind.STATIC:
             continue
-        if prod(data.dims[:-2]) == 1 and data.dims[-2] > ROWS and data.dims[-2] % ROWS:
+        one_row = len(data.dims) > 1 and prod(data.dims[:-2]) == 1 and prod(weights.dims[:-2]) == 1
+        if one_row and data.dims[-2] > FEW_ROWS and data.dims[-2] % ROWS:
             yield node
 
 
