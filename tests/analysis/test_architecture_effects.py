@@ -168,6 +168,43 @@ def test_48_channels_take_longer_than_64_at_16_bits() -> None:
     assert "openqnn.channels_wide" not in rules(image(3, 48, 48))
 
 
+def between(curve_in_float: bool, output_in_float: bool) -> Graph:
+    """Two convolutions in fixed point with a curve between them."""
+    graph = behind("Sigmoid")
+    build = Builder(graph)
+    (y,) = graph.outputs
+    graph.outputs.clear()
+    weights = graph.constant(
+        "last", RANDOM.standard_normal((1, 1, 64, 64)).astype(np.float32), DType.FLOAT_32
+    )
+    graph.add_output(build("Conv2d", y, weights, stride=ONE, pad_amount=[[0, 0]] * 2))
+    fixed = quantize(graph, [random_inputs(graph)], algorithms=(), act_bw=8)
+    build = Builder(fixed)
+    _, curve, last = fixed.nodes
+    if curve_in_float:
+        y = build("Sigmoid", build("Dequantize", curve.inputs[0], dtype=DType.FLOAT_32))
+        back = build("Quantize", y, dtype=DType.UFIXED_8)
+        back.encoding = curve.out.encoding
+        fixed.set_input(last, 0, back)
+        fixed.remove(curve)
+        fixed.sort()
+    if output_in_float:
+        (y,) = fixed.outputs
+        fixed.outputs.clear()
+        fixed.add_output(build("Dequantize", y, dtype=DType.FLOAT_32))
+    return fixed
+
+
+@needs_htp
+@pytest.mark.filterwarnings("ignore")
+def test_conversions_in_the_middle_and_at_the_end_take_time() -> None:
+    plain, island, end = (between(*floats) for floats in ((False, False), (True, False), (False, True)))
+    assert "openqnn.float_island" in rules(island) - rules(plain) - rules(end)
+    assert "openqnn.boundary_cast" in rules(end) - rules(plain) - rules(island)
+    assert estimate_graph(island).cycles > 3 * estimate_graph(plain).cycles
+    assert estimate_graph(end).cycles > 1.5 * estimate_graph(plain).cycles
+
+
 def test_large_activations_are_found() -> None:
     assert "openqnn.spill" in rules(residual(512)) - rules(residual(128))
 

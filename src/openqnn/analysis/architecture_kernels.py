@@ -132,8 +132,8 @@ def _odd_rows(seen: Inspected) -> Iterator[NetNode]:
         data, weights = seen.tensor(node, 0), seen.tensor(node, 1)
         if data is None or weights is None or seen.is_wide(node) or weights.kind is not TensorKind.STATIC:
             continue
-        one_row = len(data.dims) > 1 and prod(data.dims[:-2]) == 1 and prod(weights.dims[:-2]) == 1
-        if one_row and data.dims[-2] > FEW_ROWS and data.dims[-2] % ROWS:
+        outer, rows = data.dims[:-2], data.dims[-2:-1]
+        if prod(outer) == prod(weights.dims[:-2]) == 1 and any(n > FEW_ROWS and n % ROWS for n in rows):
             yield node
 
 
