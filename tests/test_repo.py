@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.tool import openqnn
-
 ROOT = Path(__file__).resolve().parent.parent
 MODULE_LINES, FUNCTION_LINES, RECIPE_LINES = 500, 60, 10
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

@@ -239,7 +239,7 @@ def _check_outputs(outputs: Sequence[str]) -> None:
         raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
 
 
-def _translated(importer: BaseImporter, progress: Progress | None) -> Graph:
+def _translated(importer: Importer, progress: Progress | None) -> Graph:
     if progress is None:
         return importer.run()
     importer.on_node = lambda done, total: progress("translate", done, total)
