@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tests.models.fetch import model_path, static_shapes
 
-Array = NDArray[np.float32]
+Array = NDArray[np.float32] | NDArray[np.float64]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TEXT = "OpenQNN 2048"
 
