@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.browser import told_of_skipped
+
 # Examples of property tests create ONNX Runtime sessions: a time limit per example would only be noise.
 settings.register_profile("openqnn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("openqnn")
@@ -45,3 +47,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         faulthandler.cancel_dump_traceback_later()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Skipped tests are a letter among thousands: what a missing browser left out is said at the end."""
+    line = told_of_skipped([str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())])
+    if line:
+        terminalreporter.section("no browser")
+        terminalreporter.line(line)

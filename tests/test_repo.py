@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import MISSING, told_of_skipped
+
 ROOT = Path(__file__).resolve().parent.parent
 MODULE_LINES, FUNCTION_LINES, RECIPE_LINES = 500, 60, 10
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -108,3 +110,11 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 def test_imports_point_down() -> None:
     done = run("lint-imports", "--no-cache")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_missing_browsers_are_told_of() -> None:
+    """Tests of pages are skipped without a browser: the end of the run says so, with how to get one."""
+    assert not told_of_skipped(["Skipped: npm is not installed"])
+    line = told_of_skipped([f"('x.py', 3, 'Skipped: {MISSING}')"] * 2)
+    assert "2 test(s)" in line and "apt-get install chromium" in line
+    assert "apt-get install -y -qq --no-install-recommends chromium" in (ROOT / ".ci" / "run").read_text()

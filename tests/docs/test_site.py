@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.browser import FLAGS, chromium_or_skip
+
 sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow
 SITE = Path(__file__).parents[2] / "build" / "site"
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 WIDTHS = (360, 800, 1440)
 SAMPLE = (
     "index", "docs/README", "docs/quantization", "docs/errors", "docs/ops", "docs/reference/README",
@@ -22,12 +21,11 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[sync_api.Browser]:
-    if CHROMIUM is None:
-        pytest.skip("the browser chromium is not installed")
+    program = chromium_or_skip()
     if not (SITE / "index.html").exists():
         pytest.skip("`make docs` builds the site")
     with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        opened = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield opened
         opened.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from openqnn.evaluation.comparators import COMPARATORS
 from openqnn.evaluation.evaluate_model import FAILED, SUCCESS, Row
 from openqnn.evaluation.inference import all_options
 from openqnn.evaluation.results_page import pareto_front, results_page
-
-CHROMIUM = shutil.which("chromium")
+from tests.browser import FLAGS, chromium_or_skip
 
 
 def test_the_front_is_what_nothing_beats_in_both() -> None:
@@ -24,8 +22,7 @@ def test_the_front_is_what_nothing_beats_in_both() -> None:
 def test_the_page_in_a_browser(tmp_path: Path) -> None:
     """It asks for nothing, has a dot for each row that can be plotted, and its tables sort."""
     sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("the browser chromium is not installed")
+    program = chromium_or_skip()
     options = all_options("htp", "x86_64-linux-clang", 8, 8)
     rows = [
         Row(each, SUCCESS, {"out<b>": 90.0 + i}, 90.0 + i, {"top1": 0.5 + i / 100}, 10.0 - i % 3, 1.0)
@@ -33,9 +30,8 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     ]
     rows.append(Row(options[8], FAILED, message="<script>alert(1)</script>"))
     (tmp_path / "p.html").write_text(results_page("a <model>", rows, COMPARATORS["cos"]), encoding="utf-8")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         said: list[str] = []
         page.on("pageerror", lambda error: said.append(str(error)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -21,6 +20,7 @@ import pytest
 
 import openqnn
 from openqnn.viewer.open_views import open_views
+from tests.browser import chromium_or_skip
 from tests.cli.tool import environment, tool
 from tests.models.fetch import model_path, static_shapes
 
@@ -98,14 +98,12 @@ def test_the_adapter_answers_with_graphs(address: str, files: dict[str, Path], n
 
 def test_the_graph_is_drawn(address: str, files: dict[str, Path], tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("the browser chromium is not installed")
+    program = chromium_or_skip()
     said: list[str] = []
     data = {"models": [{"url": str(files["m.dlc"]), "adapterId": "openqnn"}]}
     with sync_api.sync_playwright() as playwright:
         flags = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(f"{address}/?data={quote(json.dumps(data))}")

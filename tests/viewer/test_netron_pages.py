@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from openqnn.cli.tools.qnn_netron import tool_command
 from openqnn.viewer.diff_runs.netron_pages import NetronPages
 from openqnn.viewer.server import LARGEST, ViewServer
+from tests.browser import FLAGS, chromium_or_skip
+from tests.viewer.axe import serious
 from tests.viewer.diff_forms import MODEL, folder_with_model
 from tests.viewer.test_views import NASTY, graph
 
 sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[sync_api.Browser]:
-    if CHROMIUM is None:
-        pytest.skip("the browser chromium is not installed")
+    program = chromium_or_skip()
     with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        opened = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield opened
         opened.close()
 
@@ -36,6 +35,8 @@ def browser() -> Iterator[sync_api.Browser]:
 @pytest.fixture
 def served(kinds: dict[str, Path], tmp_path: Path) -> Iterator[ViewServer]:
     folder_with_model(kinds, tmp_path)
+    np.ones_like(np.fromfile(tmp_path / "x.raw", dtype=np.float32)).tofile(tmp_path / "ones.raw")
+    (tmp_path / "other.txt").write_text(f"{tmp_path / 'ones.raw'}\n{tmp_path / 'ones.raw'}\n")
     graph(NASTY).save(tmp_path / "<img src=x onerror=alert(1)>.oqnn")
     pages = NetronPages(tmp_path, tool_command)
     server = ViewServer(pages, takes=pages.take)
@@ -119,6 +120,31 @@ def test_parameters_follow_the_verifier_by_keyboard_alone(page: sync_api.Page) -
     assert page.evaluate("document.activeElement.name") == "verifier"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.name") == "verifier.AdjustedRtolAtol.levels_num"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: sync_api.Browser, served: ViewServer, scheme: str) -> None:
+    """On each of the pages: start, form, messages beside fields, jobs, and the differences."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    page.goto(served.address)
+    assert not serious(page)
+    page.click("text=Diff...")
+    page.click("text='Run'")
+    page.wait_for_selector("[id='problem-one.model_json']:has-text('is needed')")
+    assert not serious(page)
+    page.click("#to-start")
+    fill_form(page)
+    for prefix in ("one", "two"):
+        page.select_option(f"[id='field-{prefix}.runtime']", "built-in")
+    page.fill("[id='field-two.input_list']", "other.txt")
+    page.click("text='Run'")
+    page.wait_for_selector(".job")
+    assert not serious(page)
+    page.click("text=Show the differences", timeout=120_000)
+    page.click("#next")
+    assert "DIFF" in page.inner_text("#panel")
+    assert not serious(page)
+    page.close()
 
 
 def test_a_run_is_cancelled(page: sync_api.Page) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import pytest
 
 import openqnn
 from benchmarks.viewer import DRAWN, FLAT, MODULES, large_view
-from openqnn.models.fetch import cache_directory
 from openqnn.viewer import page as page_module
 from openqnn.viewer.from_graph import view_from_graph
 from openqnn.viewer.open_views import open_views
@@ -30,12 +28,11 @@ from openqnn.viewer.server import ViewServer
 from openqnn.viewer.view import Overlay, View, ViewNode, ViewTensor
 from openqnn.viewer.weight_answers import PATH, WeightAnswers
 from tests.models.fetch import model_path, static_shapes
+from tests.viewer.axe import serious
 from tests.viewer.chromium import chromium, page_of
 
-AXE = "axe-core@4.14.0"
 NAMED = "effword_fp32"
 MODEL = "ppocr_cls"
-VIOLATIONS = "r => r.violations.map(v => [v.impact, v.id, v.nodes[0].html])"
 SELECTED = "#panel h2"
 LARGEST_PAGE = 1_500_000  # bytes of a page of 500 nodes
 LARGEST_PACKAGE = 1_000_000  # bytes that the viewer adds to the package
@@ -265,28 +262,9 @@ def test_names_are_only_text(browser: Any, tmp_path: Path, seed: int) -> None:
 # -- accessibility, sizes, speed -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The script of axe-core, out of its npm package, kept where the models are."""
-    folder = cache_directory() / "axe"
-    script = folder / "node_modules" / "axe-core" / "axe.min.js"
-    npm = shutil.which("npm")
-    if not script.exists():
-        if npm is None:
-            pytest.skip("npm is not installed, which fetches axe-core")
-        done = subprocess.run(
-            [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), AXE],
-            timeout=120,
-            check=False,
-        )
-        if done.returncode:
-            pytest.skip("npm could not fetch axe-core")
-    return script.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(
-    browser: Any, axe: str, named: View, passes: dict[str, Any], tmp_path: Path, scheme: str
+    browser: Any, named: View, passes: dict[str, Any], tmp_path: Path, scheme: str
 ) -> None:
     other = View("other", named.kind, named.nodes[:-5], named.facts, named.overlays)
     numbers = Overlay("error", {node.name: float(i) for i, node in enumerate(named.nodes)})
@@ -295,12 +273,9 @@ def test_axe_finds_nothing_serious(
             page.fill("#find", "relu")
             page.press("#find", "Enter")
             page.select_option("#overlay", index=1)
-            page.add_script_tag(content=axe)
-            found = page.evaluate(f"axe.run().then({VIOLATIONS})")
-            assert not [each for each in found if each[0] in ("serious", "critical")], found
+            assert not serious(page)
             page.click("#show-help")
-            found = page.evaluate(f"axe.run('#help').then({VIOLATIONS})")
-            assert not [each for each in found if each[0] in ("serious", "critical")], found
+            assert not serious(page, "#help")
 
 
 def test_pages_and_the_package_are_small() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import pytest
 
 from openqnn.analysis.palette import DARK, LIGHT, node_link
 from openqnn.analysis.plain_page import page, table
+from tests.browser import FLAGS, chromium_or_skip
 from tests.viewer.test_views import NASTY
-
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu"]
 
 
 @pytest.mark.parametrize(("start", "colours"), [(":root {", LIGHT), (":root.dark {", DARK)])
@@ -32,12 +29,11 @@ def test_a_name_does_nothing_in_a_link() -> None:
 
 def test_a_reports_layers_lead_to_their_nodes(kinds: dict[str, Path], tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("the browser chromium is not installed")
+    program = chromium_or_skip()
     rows = [("b", 10), ("a", 9), ("c", 100)]
     (tmp_path / "plain.html").write_text(page("Plain", [table(("name", "us"), rows)]))
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         opened = browser.new_page(color_scheme="dark")
         said: list[str] = []
         opened.on("pageerror", lambda error: said.append(str(error)))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.analysis.accuracy.faults import plant, subject_of
+from tests.browser import FLAGS, chromium_or_skip
 from tests.cli.tool import Result, openqnn
 from tests.models.fetch import model_path
 
 MODEL = "mnist_conv"
 TENTH = 2  # the seed of a range that is cut to a tenth
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +89,10 @@ def test_bad_input_is_told(folder: Path) -> None:
 
 def test_the_page_in_a_browser(folder: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("the browser chromium is not installed")
+    program = chromium_or_skip()
     debug(folder, "--quantized", str(folder / "planted.oqnn"), "--report", str(folder / "page"))
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         page = browser.new_page()
         said: list[str] = []
         page.on("pageerror", lambda error: said.append(str(error)))
