@@ -71,7 +71,8 @@ def command_page(command: Command) -> str:
         groups.append((_title(ReportOptions), [o for o in _options(ReportOptions) if o[0] in missing]))
     groups.append((_title(TrustOptions), _options(TrustOptions)))
     words = " ".join(_synopsis([option for _, options in groups for _, option, _ in options]))
-    return _page(f"openqnn {command.name}", command.doc, f"openqnn {command.name} {words}", groups)
+    usage = f"openqnn {command.name} {words}"
+    return _page(f"openqnn {command.name}", command.doc, usage, groups, examples=command.examples)
 
 
 def tool_page(tool: Tool) -> str:
@@ -83,7 +84,7 @@ def tool_page(tool: Tool) -> str:
     extra = [(_title(g), _options(g)) for chosen in tool.modes.values() for g in chosen]
     known = {title for title, _ in groups}
     groups += [each for index, each in enumerate(extra) if each[0] not in known and each not in extra[:index]]
-    return _page(tool.name, tool.doc, f"{tool.name} {tool.usage}", groups, modes)
+    return _page(tool.name, tool.doc, f"{tool.name} {tool.usage}", groups, modes, tool.examples)
 
 
 Row = tuple[str, Option, Any]
@@ -111,8 +112,17 @@ def _synopsis(options: list[Option]) -> Iterator[str]:
     yield "[options]"
 
 
-def _page(name: str, doc: str, usage: str, groups: list[tuple[str, list[Row]]], after: str = "") -> str:
+def _page(
+    name: str,
+    doc: str,
+    usage: str,
+    groups: list[tuple[str, list[Row]]],
+    after: str = "",
+    examples: tuple[str, ...] = (),
+) -> str:
+    lines = "\n".join(examples)
     parts = [f"# {name}\n", f"{escaped(doc)}\n", f"```text\n{_wrapped(usage)}\n```", after]
+    parts.append(f"For example:\n\n```text\n{lines}\n```\n")
     for title, options in groups:
         if options:
             parts.append(f"## {title}\n")

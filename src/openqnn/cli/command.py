@@ -17,6 +17,8 @@ from openqnn.options.field import add_options, option, options_of
 
 HELP_WIDTH = 100
 USAGE = 2  # exit code
+EXAMPLES = "examples:"
+MOST_CHOICES = 100  # characters: with more a message does not list them
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Command:
     doc: str
     groups: tuple[type[Any], ...]
     run: Callable[[Namespace], int | Report]
+    examples: tuple[str, ...] = ()
 
     def missing_options(self) -> list[str]:
         """The options of `ReportOptions` that its groups do not declare."""
@@ -65,6 +68,7 @@ class Tool:
     groups: tuple[type[Any], ...]
     run: Callable[[Namespace, str], int]
     takes_shapes: bool = False
+    examples: tuple[str, ...] = ()
     modes: Mapping[str, tuple[type[Any], ...]] = field(default_factory=dict[str, "tuple[type[Any], ...]"])
 
     def in_mode(self, words: Sequence[str]) -> Tool:
@@ -75,7 +79,19 @@ class Tool:
         return replace(self, usage=f"{chosen} [options]", groups=self.modes[chosen])
 
 
-class _Help(argparse.HelpFormatter):
+def examples_below(examples: Sequence[str]) -> str | None:
+    """What stands below the options in the help: lines to copy."""
+    return "\n".join([EXAMPLES, *(f"  {line}" for line in examples)]) if examples else None
+
+
+class Help(argparse.HelpFormatter):
+    """Leaves lines of examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(EXAMPLES) else super()._fill_text(text, width, indent)
+
+
+class _Help(Help):
     """Prints the same help on every Python: newer ones name the value of an option once, older ones each
     time."""
 
@@ -97,6 +113,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         hint = self._hint(message)
+        if (choice := _CHOICE.search(message)) and len(choice[2]) > MOST_CHOICES:
+            message = message.partition(" (choose from")[0]
         self.exit(USAGE, f"{self.prog}: error: {message} [{UsageError.id}]\n  hint: {hint}\n")
 
     def _hint(self, message: str) -> str:
@@ -141,6 +159,7 @@ def _finite(record: object) -> object:
 
 def tool_parser(tool: Tool) -> argparse.ArgumentParser:
     made = Parser(tool.name, f"{tool.name} {tool.usage}", tool.doc, formatter_class=_Help, allow_abbrev=False)
+    made.epilog = examples_below(tool.examples)
     for group in tool.groups:
         add_options(made, group)
     return made

@@ -10,12 +10,39 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 
 from openqnn import __version__
-from openqnn.cli.command import Parser, ReportOptions, print_json
+from openqnn.cli.command import Help, Parser, ReportOptions, examples_below, print_json
 from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
-from openqnn.cli.registry import command_named, command_names
+from openqnn.cli.registry import COMMAND_GROUPS, command_named, command_names
 from openqnn.options.field import add_options
 from openqnn.options.trust import TrustOptions
+
+FIRST_STEPS = (
+    "openqnn demo                                 # the whole job in two minutes",
+    "openqnn check model.onnx                     # what converts, and what not",
+    "openqnn quantize model.onnx --data samples/  # in fixed point, at what cost",
+    "openqnn COMMAND --help                       # a command's options, examples",
+)
+
+
+class _TopHelp(Help):
+    """Lists the commands in groups, in the order of a user's work."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=18)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        self._action_max_length += self._indent_increment  # of the groups
+        named = {choice.dest: choice for choice in action._choices_actions}
+        parts: list[str] = []
+        for title, names in COMMAND_GROUPS.items():
+            parts.append(f"  {title}:\n")
+            self._indent()
+            parts += [self._format_action(named[name]) for name in names if name in named]
+            self._dedent()
+        return self._join_parts(parts)
 
 
 def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -23,19 +50,39 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
     top = Parser(
         prog="openqnn",
         description="Qualcomm QNN toolchain: convert, check, inspect and run models.",
+        epilog=examples_below(FIRST_STEPS),
+        formatter_class=_TopHelp,
         allow_abbrev=False,
     )
     top.add_argument("--version", action=_Version, help="print versions, of Qualcomm's libraries too")
-    sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    sub = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     for name in names or command_names():
         command = command_named(name)
-        p = sub.add_parser(command.name, help=command.doc, description=command.doc, allow_abbrev=False)
+        p = sub.add_parser(
+            command.name,
+            help=command.doc,
+            description=command.doc,
+            epilog=examples_below(command.examples),
+            formatter_class=Help,
+            allow_abbrev=False,
+        )
         for group in command.groups:
             add_options(p, group)
         add_options(p, ReportOptions, command.missing_options())
         add_options(p, TrustOptions)
         p.set_defaults(run=command.run, parser=p)
     return top
+
+
+def _parsed(top: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The arguments, and those that nobody knows. Options may stand between the names of a list."""
+    arguments, unknown = top.parse_known_args(words)
+    own: argparse.ArgumentParser = arguments.parser
+    lists = [a for a in own._actions if not a.option_strings and a.nargs in ("*", "+")]
+    if not unknown or not lists or unknown[0].startswith("-"):
+        return arguments, unknown
+    again, unknown = own.parse_known_intermixed_args(words[1:])
+    return argparse.Namespace(**{**vars(arguments), **vars(again)}), unknown
 
 
 class _Version(argparse.Action):
@@ -63,7 +110,7 @@ def command_parsers() -> dict[str, tuple[str, argparse.ArgumentParser]]:
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     asked = words[:1] if words and words[0] in command_names() else None  # only that one is imported
-    arguments, unknown = parser(asked).parse_known_args(words)
+    arguments, unknown = _parsed(parser(asked), words)
     if unknown:  # told by the command's own parser, which knows what is near
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return execute(lambda: _run(arguments))

@@ -18,11 +18,16 @@ from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import execute
 from openqnn.errors import DynamicShapeError
 
-# The order of `openqnn --help`: what comes first in a user's work; commands that are not named follow.
-_FIRST = (
-    "convert", "check", "inspect", "run", "quantize", "encodings", "doctor", "reduce", "diff", "context",
-    "compile", "extract", "estimate", "lint", "view",
-)  # fmt: skip
+COMMAND_GROUPS: dict[str, tuple[str, ...]] = {
+    "Convert a model and look at it": ("check", "convert", "inspect", "view", "diff", "fuse"),
+    "Quantize it, and find what that costs": ("quantize", "encodings", "debug", "compare", "evaluate"),
+    "Run it and tell how fast it is": ("run", "bench", "estimate", "lint", "profile", "partition"),
+    "Bring it to a device": ("compile", "context", "deploy", "extract", "wrap", "op-package"),
+    "Get started, and out of trouble": (
+        "demo", "models", "doctor", "explain", "reduce", "sdk-tree", "completion",
+    ),
+}  # fmt: skip
+"""The order of `openqnn --help`: that of a user's work."""
 
 
 @cache
@@ -42,7 +47,8 @@ def tool_named(name: str) -> Tool:
 
 def command_names() -> list[str]:
     names = [stem.replace("_", "-") for stem in _modules("commands")]
-    return [n for n in _FIRST if n in names] + [n for n in names if n not in _FIRST]
+    order = [name for group in COMMAND_GROUPS.values() for name in group]
+    return sorted(names, key=order.index)
 
 
 def command_named(name: str) -> Command:

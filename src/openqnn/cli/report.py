@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from openqnn.cli.streams import behind, harmless_text
 
@@ -22,10 +23,44 @@ if TYPE_CHECKING:
 
 
 class _Table(Table):
-    """A table whose cells are harmless."""
+    """A table whose cells are harmless. Where it is narrower than its longest words it shows row by row."""
 
     def add_row(self, *cells: Any, **settings: Any) -> None:
         super().add_row(*(harmless_text(c) if isinstance(c, str) else c for c in cells), **settings)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        spans = [self._measure_column(console, options, column) for column in self.columns]
+        free = options.max_width - self._extra_width - sum(span.minimum for span in spans)
+        if free < 0 and len(spans) > 1:
+            yield from self._row_by_row(options.max_width)
+            return
+        wanted = sum(span.span for span in spans)
+        if (
+            0 <= free < wanted
+        ):  # lines are broken between words: each column gets its longest word, and a share
+            for index, (column, span) in enumerate(zip(self.columns, spans, strict=True)):
+                content = span.minimum - self._get_padding_width(index)
+                column.width = content + free * span.span // wanted
+        yield from super().__rich_console__(console, options)
+
+    def _row_by_row(self, width: int) -> RenderResult:
+        """The first column on a line of its own, the others below it, each behind its header."""
+        headers = [str(column.header) for column in self.columns]
+        for row in zip(*(column._cells for column in self.columns), strict=True):
+            first = Text.from_markup(str(row[0]), style="bold")
+            yield first
+            line = Text("  ")
+            for header, cell in zip(headers[1:], row[1:], strict=True):
+                value = Text.from_markup(str(cell))
+                if not value.plain.strip():
+                    continue
+                pair = Text.assemble((f"{header} ", "dim"), value)
+                if line.plain.strip() and line.cell_len + pair.cell_len + 2 > width:
+                    yield line
+                    line = Text("  ")
+                line = Text.assemble(line, "  " if line.plain.strip() else "", pair)
+            if line.plain.strip():
+                yield line
 
 
 class _Console(Console):

@@ -158,4 +158,5 @@ COMMAND = Command(
     "Measure how long a model takes on this machine, beside ONNX Runtime and Qualcomm's libraries.",
     (BenchOptions,),
     run_bench,
+    examples=("openqnn bench model.onnx --against ort,libQnnHtp --runs 20",),
 )

@@ -150,4 +150,8 @@ COMMAND = Command(
     "Tell what of a model is supported, and why the rest is not.",
     (SourceOptions, BackendCheck, CheckOutput),
     run_check,
+    examples=(
+        "openqnn check model.onnx --batch 1",
+        "openqnn check model.onnx --backend htp --data samples/",
+    ),
 )

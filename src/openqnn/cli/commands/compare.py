@@ -79,4 +79,5 @@ COMMAND = Command(
     "Tell tensor by tensor where two backends part.",
     (SourceOptions, CompareOptions),
     run_compare,
+    examples=("openqnn compare model.oqnn --backend htp --data samples/",),
 )

@@ -90,4 +90,5 @@ COMMAND = Command(
     "Compile a model for a SoC into a context binary.",
     (SourceOptions, CompileOptions),
     run_compile,
+    examples=("openqnn compile model.oqnn --soc SM8650 -o model.bin",),
 )

@@ -46,4 +46,5 @@ COMMAND = Command(
     "Print a script that completes commands, tools and flags in a shell.",
     (CompletionOptions,),
     run_completion,
+    examples=("openqnn completion bash > ~/.local/share/bash-completion/completions/openqnn",),
 )

@@ -33,4 +33,5 @@ COMMAND = Command(
     "Tell whether a context binary will load on a chip and with a library.",
     (ContextCheck,),
     run_context,
+    examples=("openqnn context check model.bin --soc SM8650",),
 )

@@ -70,5 +70,12 @@ def _convert_family(source: SourceOptions, output: ConvertOutput, target: Path) 
 
 
 COMMAND = Command(
-    "convert", "Convert a model to a QNN graph.", (SourceOptions, ConvertOutput, SplitOptions), run_convert
+    "convert",
+    "Convert a model to a QNN graph.",
+    (SourceOptions, ConvertOutput, SplitOptions),
+    run_convert,
+    examples=(
+        "openqnn convert model.onnx --input_shape images=1,3,640,640",
+        "openqnn convert model.tflite -o model.dlc",
+    ),
 )

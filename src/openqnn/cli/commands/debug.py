@@ -203,4 +203,8 @@ COMMAND = Command(
     "Tell which layer of a quantized model is wrong, why, and what to change.",
     (SourceOptions, DebugOptions, QuantizerData, QuantizerChoices, QuantizerEncodings),
     run_debug,
+    examples=(
+        "openqnn debug model.onnx --data samples/",
+        "openqnn debug model.onnx --data samples/ --fix fixed.json --confirm",
+    ),
 )

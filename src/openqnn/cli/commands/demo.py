@@ -163,4 +163,8 @@ COMMAND = Command(
     "Show the whole job on a real photo network, in two minutes: convert, quantize, compile, run, report.",
     (DemoOptions,),
     run_demo,
+    examples=(
+        "openqnn demo",
+        "openqnn demo /tmp/demo",
+    ),
 )

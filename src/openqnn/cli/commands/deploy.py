@@ -56,4 +56,8 @@ COMMAND = Command(
     "Make a bundle that runs a model without OpenQNN, and send it to a device.",
     (SourceOptions, DeployOptions),
     run_deploy,
+    examples=(
+        "openqnn deploy model.oqnn --soc SM8650 -o bundle/",
+        "openqnn deploy model.oqnn --soc SM8650 --target ssh://user@device",
+    ),
 )

@@ -53,4 +53,8 @@ COMMAND = Command(
     "Tell what differs between two graphs: nodes, parameters, constants, inputs and outputs.",
     (DiffOptions,),
     run_diff,
+    examples=(
+        "openqnn diff before.dlc after.dlc",
+        "openqnn diff model.onnx model.dlc --tolerance 1e-6",
+    ),
 )

@@ -28,4 +28,5 @@ COMMAND = Command(
     "Tell what is installed, what works, and what to do about the rest.",
     (DoctorOptions,),
     run_doctor,
+    examples=("openqnn doctor",),
 )

@@ -255,4 +255,8 @@ COMMAND = Command(
     "List the encodings of a model, hold an encodings file against it, or write one in any version.",
     (SourceOptions, EncodingsOptions),
     run_encodings,
+    examples=(
+        "openqnn encodings model.oqnn",
+        "openqnn encodings model.oqnn --to 1.0.0 -o model.encodings",
+    ),
 )

@@ -114,4 +114,5 @@ COMMAND = Command(
     "Tell how fast a model will be on HTP, with no device: the vendor's cost model, and its error.",
     (SourceOptions, EstimateOptions),
     run_estimate,
+    examples=("openqnn estimate model.oqnn",),
 )

@@ -32,4 +32,5 @@ COMMAND = Command(
     "Rank all ways to quantize a model by what they cost in accuracy, or evaluate it by a config.",
     (EvaluateModel, EvaluatorMinimal, EvaluatorConfig, EvaluatorShared),
     run_evaluate,
+    examples=("openqnn evaluate model.onnx --data samples/",),
 )

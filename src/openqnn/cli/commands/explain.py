@@ -39,5 +39,9 @@ def _print(found: list[CatalogueEntry]) -> None:
 
 
 COMMAND = Command(
-    "explain", "Tell what an error means and what to do about it.", (ExplainOptions,), run_explain
+    "explain",
+    "Tell what an error means and what to do about it.",
+    (ExplainOptions,),
+    run_explain,
+    examples=("openqnn explain OQ112",),
 )

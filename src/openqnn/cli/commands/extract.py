@@ -64,4 +64,5 @@ COMMAND = Command(
     "Take context binaries out of an EPContext model, an ExecuTorch program or a compiled TFLite model.",
     (ExtractOptions,),
     run_extract,
+    examples=("openqnn extract model_ctx.onnx -o model.bin",),
 )

@@ -60,4 +60,5 @@ COMMAND = Command(
     "Replace subgraphs of a model by nodes of a custom op, or the reverse, proved on random data.",
     (SourceOptions, FuseOptions),
     run_fuse,
+    examples=("openqnn fuse model.onnx --custom_ops ops.py --op my_package::Swish -o fused.oqnn",),
 )

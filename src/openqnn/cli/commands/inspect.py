@@ -77,4 +77,8 @@ COMMAND = Command(
     "Summarise a model: ops, parameters, MACs, memory.",
     (SourceOptions, InspectOutput),
     run_inspect,
+    examples=(
+        "openqnn inspect model.onnx --batch 1",
+        "openqnn inspect model.dlc",
+    ),
 )

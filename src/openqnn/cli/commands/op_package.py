@@ -65,4 +65,5 @@ COMMAND = Command(
     "Tell whether an op package library works, and what is wrong where it does not.",
     (OpPackageCheck,),
     run_op_package,
+    examples=("openqnn op-package check libMyPackage.so:MyPackageInterfaceProvider --custom_ops ops.py",),
 )

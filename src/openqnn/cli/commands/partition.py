@@ -102,4 +102,5 @@ COMMAND = Command(
     "Place every node of a model on HTP, libQnnCpu or the built-in backend, and tell why.",
     (SourceOptions, PartitionOptions),
     run_partition,
+    examples=("openqnn partition model.onnx --soc SM8650 -o partition.yaml",),
 )

@@ -182,4 +182,8 @@ COMMAND = Command(
     "Tell what took the time in a profiling log, node by node, or whether another log is slower.",
     (ProfileOptions,),
     run_profile,
+    examples=(
+        "openqnn profile output/qnn-profiling-data_0.log --model model.oqnn",
+        "openqnn profile before.log after.log --threshold 5",
+    ),
 )

@@ -216,4 +216,9 @@ COMMAND = Command(
         QuantizerEncodings,
     ),
     run_quantize,
+    examples=(
+        "openqnn quantize model.onnx --data samples/ -o model.oqnn --report report.html",
+        "openqnn quantize model.onnx --data samples/ --act_bw 16 -o model.dlc",
+        "openqnn quantize model.onnx --data samples/ --target_sqnr 30 -o model.oqnn",
+    ),
 )

@@ -54,4 +54,5 @@ COMMAND = Command(
     "Cut a graph that a library fails on down to the smallest part that still fails.",
     (SourceOptions, ReduceOptions),
     run_reduce,
+    examples=("openqnn reduce model.oqnn --backend htp -o smallest/",),
 )

@@ -34,4 +34,13 @@ def run_run(arguments: Namespace) -> Report:
     return Report({"outputs": record}, lambda: print_results(results, paths))
 
 
-COMMAND = Command("run", "Run a model on arrays from files.", (SourceOptions, RunIo), run_run)
+COMMAND = Command(
+    "run",
+    "Run a model on arrays from files.",
+    (SourceOptions, RunIo),
+    run_run,
+    examples=(
+        "openqnn run model.onnx --input x=x.npy",
+        "openqnn run model.oqnn --backend htp --random",
+    ),
+)

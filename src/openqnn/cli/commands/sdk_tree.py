@@ -54,4 +54,5 @@ COMMAND = Command(
     "Lay out a folder as Qualcomm's SDK is, for scripts that expect one.",
     (SdkTreeOptions,),
     run_sdk_tree,
+    examples=("openqnn sdk-tree qairt/2.47.0",),
 )

@@ -115,4 +115,9 @@ COMMAND = Command(
     "Show models in the browser: graph, tensors, overlays, and what differs between several.",
     (ViewOptions,),
     run_view,
+    examples=(
+        "openqnn view model.onnx --converted",
+        "openqnn view before.dlc after.dlc",
+        "openqnn view model.oqnn --html model.html --no_browser",
+    ),
 )

@@ -38,5 +38,9 @@ def run_wrap(arguments: Namespace) -> Report:
 
 
 COMMAND = Command(
-    "wrap", "Make an EPContext model for ONNX Runtime of a context binary.", (WrapOptions,), run_wrap
+    "wrap",
+    "Make an EPContext model for ONNX Runtime of a context binary.",
+    (WrapOptions,),
+    run_wrap,
+    examples=("openqnn wrap model.bin -o model_ctx.onnx",),
 )

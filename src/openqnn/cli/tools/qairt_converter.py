@@ -130,4 +130,8 @@ TOOL = Tool(
     (QairtSource, QairtOutput, QairtOnnx, QairtOthers, QairtQuantizer, QairtPackages, LaterConverter),
     run_qairt_converter,
     takes_shapes=True,
+    examples=(
+        "qairt-converter -i model.onnx -o model.dlc",
+        "qairt-converter -i model.onnx -d images 1,3,640,640 -o model.dlc",
+    ),
 )

@@ -39,4 +39,5 @@ TOOL = Tool(
     "-i1 FIRST.dlc -i2 SECOND.dlc",
     (DlcDiffOptions,),
     lambda arguments, _: run_dlc_diff(arguments),
+    examples=("qairt-dlc-diff -i1 before.dlc -i2 after.dlc",),
 )

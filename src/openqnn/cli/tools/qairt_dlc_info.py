@@ -28,4 +28,5 @@ TOOL = Tool(
     "-i MODEL.dlc [-s LAYERS.csv]",
     (DlcInfoOptions,),
     lambda arguments, _: run_dlc_info(arguments),
+    examples=("qairt-dlc-info -i model.dlc",),
 )

@@ -43,4 +43,5 @@ TOOL = Tool(
     "--input_dlc MODEL.dlc [--output_dlc FILE] [--htp_socs NAME]",
     (DlcPrepareOptions,),
     lambda arguments, _: run_dlc_prepare(arguments),
+    examples=("qairt-dlc-prepare --input_dlc model.dlc --output_dlc prepared.dlc --htp_socs sm8650",),
 )

@@ -32,4 +32,5 @@ TOOL = Tool(
     "--input_dlc MODEL.dlc [--output_json FILE]",
     (DlcJsonOptions,),
     lambda arguments, _: run_dlc_to_json(arguments),
+    examples=("qairt-dlc-to-json --input_dlc model.dlc --output_json model.json",),
 )

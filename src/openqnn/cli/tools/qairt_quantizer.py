@@ -132,4 +132,9 @@ TOOL = Tool(
     "--input_dlc MODEL.dlc (--input_list FILE | --float_fallback) [options]",
     (QairtQuantizerFiles, QuantizerData, QuantizerChoices, QuantizerEncodings, LaterQuantizer),
     run_qairt_quantizer,
+    examples=(
+        "qairt-quantizer --input_dlc model.dlc --input_list inputs.txt --output_dlc fixed.dlc",
+        "qairt-quantizer --input_dlc model.dlc --input_list inputs.txt"
+        " --act_bitwidth 16 --output_dlc fixed.dlc",
+    ),
 )

@@ -61,4 +61,8 @@ TOOL = Tool(
         "--compare_encodings": (CompareEncodings, DebuggerFolders),
         "--tensor_inspection": (InspectionOptions, DebuggerFolders),
     },
+    examples=(
+        "qnn-accuracy-debugger -f onnx -m model.onnx -i x 1,3,224,224 x.raw -o y -r cpu"
+        " -a x86_64-linux-clang -l inputs.txt",
+    ),
 )  # fmt: skip

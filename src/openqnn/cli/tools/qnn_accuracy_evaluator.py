@@ -21,4 +21,8 @@ TOOL = Tool(
     "-model PATH -preproc_file FILE [options] | -config YAML [options]",
     (EvaluatorMinimal, EvaluatorConfig, EvaluatorShared),
     run_accuracy_evaluator,
+    examples=(
+        "qnn-accuracy-evaluator -model model.onnx -preproc_file inputs.txt"
+        " -target_arch x86_64-linux-clang -backend htp",
+    ),
 )

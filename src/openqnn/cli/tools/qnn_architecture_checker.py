@@ -158,4 +158,8 @@ TOOL = Tool(
     "-i MODEL_net.json [-b MODEL.bin] [-o DIR] [-m [WHAT]]",
     (ArchitectureOptions,),
     run_architecture_checker,
+    examples=(
+        "qnn-architecture-checker -i model_net.json -b model.bin -o checked/",
+        "qnn-architecture-checker -i model_net.json -b model.bin -m all",
+    ),
 )

@@ -32,4 +32,5 @@ TOOL = Tool(
     "-c CONFIG.json",
     (QnnBenchOptions,),
     lambda arguments, _: run_qnn_bench(arguments),
+    examples=("qnn-bench -c bench.json",),
 )

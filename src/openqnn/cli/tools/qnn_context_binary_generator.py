@@ -86,4 +86,9 @@ TOOL = Tool(
     "(--model FILES | --dlc_path FILES) --backend LIBRARY --binary_file NAME [options]",
     (GeneratorModel, GeneratorOutput, LaterGenerator, Tooling),
     lambda arguments, _: run_generator(arguments),
+    examples=(
+        "qnn-context-binary-generator --model libmodel.so --backend libQnnHtp.so --binary_file model",
+        "qnn-context-binary-generator --dlc_path model.dlc --backend libQnnHtp.so"
+        " --binary_file model --config_file htp.json",
+    ),
 )

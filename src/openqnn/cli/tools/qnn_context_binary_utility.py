@@ -45,4 +45,5 @@ TOOL = Tool(
     "--context_binary FILE [--json_file FILE]",
     (UtilityOptions,),
     lambda arguments, _: run_utility(arguments),
+    examples=("qnn-context-binary-utility --context_binary model.bin --json_file model.json",),
 )

@@ -100,4 +100,5 @@ TOOL = Tool(
     "-c MODEL.cpp [-b MODEL.bin] [options]",
     (ModelLib, LaterLibrary),
     run_model_lib_generator,
+    examples=("qnn-model-lib-generator -c model.cpp -b model.bin -t x86_64-linux-clang -o libs/",),
 )

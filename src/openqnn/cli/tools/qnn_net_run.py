@@ -224,4 +224,9 @@ TOOL = Tool(
     "[options]",
     (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, DeviceRunOptions, Tooling),
     lambda arguments, _: run_net_run(arguments),
+    examples=(
+        "qnn-net-run --model libmodel.so --backend libQnnHtp.so --input_list inputs.txt",
+        "qnn-net-run --retrieve_context model.bin --backend libQnnHtp.so"
+        " --input_list inputs.txt --output_dir results/",
+    ),
 )

@@ -45,4 +45,5 @@ TOOL = Tool(
     "[-w DIR]",
     (NetronOptions, TrustOptions),
     run_netron,
+    examples=("qnn-netron -w models/",),
 )

@@ -26,4 +26,8 @@ TOOL = Tool(
     (ConverterSource, *CONVERTER_GROUPS),
     run_onnx_converter,
     takes_shapes=True,
+    examples=(
+        "qnn-onnx-converter -i model.onnx -o model.cpp",
+        "qnn-onnx-converter -i model.onnx --input_list inputs.txt --act_bw 16 -o model.cpp",
+    ),
 )

@@ -79,4 +79,5 @@ TOOL = Tool(
     "-p PACKAGE.xml [-o FOLDER] [options]",
     (GeneratorOptions,),
     run_op_package_generator,
+    examples=("qnn-op-package-generator -p package.xml -o packages/",),
 )

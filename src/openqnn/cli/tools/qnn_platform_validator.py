@@ -174,4 +174,5 @@ TOOL = Tool(
     "--backend NAME [options]",
     (ValidatorOptions,),
     lambda arguments, _: run_validator(arguments),
+    examples=("qnn-platform-validator --backend dsp --testBackend",),
 )

@@ -136,4 +136,5 @@ TOOL = Tool(
     "--input_log LOG [--output PATH] [options]",
     (ProfileViewerOptions,),
     lambda arguments, _: run_profile_viewer(arguments),
+    examples=("qnn-profile-viewer --input_log output/qnn-profiling-data_0.log --output profile.csv",),
 )

@@ -47,4 +47,5 @@ TOOL = Tool(
     (PytorchSource, *CONVERTER_GROUPS),
     run_pytorch_converter,
     takes_shapes=True,
+    examples=("qnn-pytorch-converter -i model.pt2 -d x 1,3,224,224 -o model.cpp",),
 )

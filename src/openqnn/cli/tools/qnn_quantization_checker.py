@@ -143,4 +143,7 @@ TOOL = Tool(
     "--config_file JSON [--model PATH] [--input_list FILE] [options]",
     (CheckerOptions,),
     run_quantization_checker,
+    examples=(
+        "qnn-quantization-checker --config_file checker.json --model model.onnx --input_list inputs.txt",
+    ),
 )

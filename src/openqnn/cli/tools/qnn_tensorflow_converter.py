@@ -30,4 +30,5 @@ TOOL = Tool(
     (TensorflowSource, *CONVERTER_GROUPS),
     run_tensorflow_converter,
     takes_shapes=True,
+    examples=("qnn-tensorflow-converter -i frozen.pb -d x 1,224,224,3 --out_node y -o model.cpp",),
 )

@@ -37,4 +37,5 @@ TOOL = Tool(
     (TfliteSource, *CONVERTER_GROUPS),
     run_tflite_converter,
     takes_shapes=True,
+    examples=("qnn-tflite-converter -i model.tflite -o model.cpp",),
 )

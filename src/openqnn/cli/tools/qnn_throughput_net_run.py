@@ -319,4 +319,5 @@ TOOL = Tool(
     "--config FILE.json [--output FILE.json] [options]",
     (ThroughputOptions, ScenarioOptions),
     lambda arguments, _: run_throughput_net_run(arguments),
+    examples=("qnn-throughput-net-run --config throughput.json --output results.json",),
 )

@@ -6,4 +6,8 @@ from dataclasses import replace
 
 from openqnn.cli.tools.qairt_dlc_info import TOOL as INFO
 
-TOOL = replace(INFO, name="snpe-dlc-info")
+TOOL = replace(
+    INFO,
+    name="snpe-dlc-info",
+    examples=("snpe-dlc-info -i model.dlc",),
+)
