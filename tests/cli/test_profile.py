@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Prepared, prepare
+from openqnn import quantize
+from openqnn.runtime.boundary import random_inputs
+from tests.cli.running import Prepared, converted, prepare
 from tests.cli.tool import assert_refused, openqnn, tool
 
 pytest.importorskip("onnxruntime_qnn")
@@ -48,8 +51,86 @@ def test_readers(log: Path, tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "t.json").read_text())["records"]) >= 6
     assert_refused(tool("qnn-profile-viewer", *given, "--reader", "libMine.so"), "not known", code=2)
     assert_refused(tool("qnn-profile-viewer", *given, "--schematic", log), "optrace reader", code=2)
-    optrace = ("--reader", "libQnnHtpOptraceProfilingReader.so", "--schematic", log)
-    assert_refused(tool("qnn-profile-viewer", *given, *optrace), "only Qualcomm's own library")
+    assert_refused(tool("qnn-profile-viewer", *given, "--config", log), "optrace reader", code=2)
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the log of a compilation for a chip of the cost model, and the schematic beside it."""
+    folder = tmp_path_factory.mktemp("optrace")
+    graph = converted("mnist_conv")
+    quantize(graph, [random_inputs(graph)], algorithms=()).save(folder / "mnist.dlc")
+    with contextlib.chdir(folder):
+        result = tool(
+            "qnn-context-binary-generator", "--dlc_path", "mnist.dlc", "--backend", "libQnnHtp.so",
+            "--binary_file", "ctx", "--output_dir", "out", "--soc", "QCS9100",
+            "--profiling_level", "detailed", "--profiling_option", "optrace",
+        )  # fmt: skip
+    assert result.code == 0, result.err
+    return folder
+
+
+OPTRACE = ("--reader", "libQnnHtpOptraceProfilingReader.so")
+
+
+def test_optrace(traced: Path) -> None:
+    (schematic,) = traced.glob("*_schematic.bin")
+    (traced / "conf.json").write_text(
+        '{"features": {"enable_input_output_flow_events": true, "qhas_json": true, "htp_json": true}}'
+    )
+    given = ("--input_log", "out/qnn-profiling-data.log", *OPTRACE, "--schematic", schematic.name)
+    with contextlib.chdir(traced):
+        result = tool("qnn-profile-viewer", *given, "--output", "t.json", "--config", "conf.json")
+    assert result.code == 0, result.err
+    assert "cycles of a log that was made on a PC" not in result.out  # a cost model's are no such cycles
+    events = json.loads((traced / "t.json").read_text())["traceEvents"]
+    bars = [event for event in events if event["ph"] == "X"]
+    names = {event["args"]["name"] for event in events if event.get("name") == "thread_name"}
+    assert {"HVX 1", "DMA"} <= names
+    assert any(event["args"]["qnn_op"].startswith("ReLU32") for event in bars)
+    starts, ends = ([event["id"] for event in events if event["ph"] == kind] for kind in "sf")
+    assert starts and sorted(starts) == sorted(ends)
+    summary = json.loads((traced / "t_qnn_htp_analysis_summary.json").read_text())["data"]
+    whole = summary["htp_overall_summary"]["data"][0]
+    said = next(line for line in result.out.splitlines() if "Simulated (Accelerator exec cycles):" in line)
+    assert whole["timeline_cycles"] == pytest.approx(int(said.split()[-2]), rel=0.01)
+    assert whole["time_us"] == pytest.approx(max(e["ts"] + e["dur"] for e in bars), rel=0.01)
+    assert {"Reshape", "PoolMax2d"} <= {row["op"] for row in summary["qnn_op_types"]["data"]}
+    steps = json.loads((traced / "t_htp.json").read_text())["steps"]
+    assert len(steps) == len(bars)
+
+
+def test_optrace_refusals(traced: Path, log: Path) -> None:
+    (schematic,) = traced.glob("*_schematic.bin")
+    to = ("--output", traced / "no.json")
+    mine = ("--input_log", traced / "out" / "qnn-profiling-data.log", *OPTRACE, *to)
+    assert_refused(tool("qnn-profile-viewer", *mine), "needs --schematic", code=2)
+    of_a_run = ("--input_log", log, *OPTRACE, *to, "--schematic", schematic)
+    no_timeline = tool("qnn-profile-viewer", *of_a_run)
+    assert_refused(no_timeline, "no timeline of HTP is in this log", "--soc QCS9100")
+    assert_refused(tool("qnn-profile-viewer", *mine, "--schematic", log), "no schematic of HTP")
+    cut, other = traced / "cut.bin", traced / "other.bin"
+    cut.write_bytes(schematic.read_bytes()[:5000])
+    assert_refused(tool("qnn-profile-viewer", *mine, "--schematic", cut), "cut short")
+    other.write_text(schematic.read_text().replace('qnn_graph_name = "', 'qnn_graph_name = "not_'))
+    assert_refused(tool("qnn-profile-viewer", *mine, "--schematic", other), "the schematic is of graph 'not_")
+    broken = {'{"features": {"flows": true}}': "features.flows is not known", "[]": "expected an object"}
+    for text, words in broken.items():
+        (traced / "bad.json").write_text(text)
+        given = (*mine, "--schematic", schematic, "--config", traced / "bad.json")
+        assert_refused(tool("qnn-profile-viewer", *given), words)
+    assert not (traced / "no.json").exists()
+
+
+def test_expected_timeline_of_an_estimate(traced: Path) -> None:
+    with contextlib.chdir(traced):
+        result = openqnn("estimate", "mnist.dlc", "--whole", "--json", "--trace", "e.json")
+    assert result.code == 0, result.err
+    trace = json.loads((traced / "e.json").read_text())
+    assert max(e["ts"] + e["dur"] for e in trace["traceEvents"] if e["ph"] == "X") > 0
+    chip = next(iter(trace["otherData"]["cost_model"].values()))
+    assert chip["soc_type"] == "QCS9100"
+    assert not list(traced.glob("tmp*")) and len(list(traced.glob("*_schematic.bin"))) == 1
 
 
 def test_opaque_objects(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from pathlib import Path
 
 import pytest
 
 from openqnn.errors import BackendError, OutputError
+from openqnn.formats.htp_timeline import read_schematic, timelines_in
+from openqnn.formats.profiling_log import read_profiling_log
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.context import Context
 from openqnn.qnn.net import Array, Net
+from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent, Unit, node_costs
 from openqnn.qnn.profile_log import Author, Measured, Method, ProfileLog
 from openqnn.qnn.system_api import SystemApi
@@ -52,6 +56,27 @@ def test_cpu_events() -> None:
 def test_optrace_where_it_is_not_supported() -> None:
     with Backend("cpu") as cpu, pytest.raises(BackendError, match=r"optrace: .*NOT_SUPPORTED"):
         Profile(cpu, Level.DETAILED, optrace=True)
+
+
+@each_version("htp", "system")
+def test_the_timeline_of_the_cost_model(folder: Path, tmp_path: Path) -> None:
+    """With optrace it is an object among finalize's events, and libQnnSystem puts it into a log whole."""
+    with Backend(folder / "libQnnHtp.so", DeviceOptions(77)) as backend, Context(backend) as context:
+        graph = context.compose(CASE.quantized_net())
+        with contextlib.chdir(tmp_path), Profile(backend, Level.DETAILED, optrace=True) as profile:
+            graph.finalize(profile.handle)
+            events = profile.events()
+    cycles = next(e.value for root in events for e in root.walk() if e.type == 2006)
+    path = tmp_path / "t.log"
+    with ProfileLog(SystemApi(folder / "libQnnSystem.so"), path, Author("openqnn", "1", "2")) as log:
+        log.add(Measured(Method.FINALIZE, events, "conv_relu", 1, 2))
+    (timeline,) = timelines_in(read_profiling_log(path))
+    assert timeline.graph == "conv_relu" and timeline.chip == "QCS9100"
+    assert timeline.cycles == pytest.approx(cycles, rel=0.01)
+    schematic = read_schematic(tmp_path / "conv_relu_schematic.bin")
+    assert {"conv", "relu"} <= set(schematic.nodes.values())
+    assert {schematic.nodes.get(step.node) for step in timeline.steps} == {"relu", "Output"}
+    assert any(step.operation in schematic.inputs for step in timeline.steps)
 
 
 @each_version("system")

@@ -15,6 +15,7 @@ from openqnn.analysis.architecture_rule import bytes_of
 from openqnn.analysis.chip_fits import ChipFit
 from openqnn.analysis.summary import summarise
 from openqnn.errors import BackendError, UnsupportedError
+from openqnn.formats.htp_timeline import HtpTimeline, Schematic, parse_schematic, read_timeline
 from openqnn.ir import DType, Graph
 from openqnn.ops import schema_of
 from openqnn.qnn.net import Net, NetNode, TensorKind
@@ -74,6 +75,20 @@ def estimate_graph(graph: Graph, *, timeout: float = COMPILING) -> Estimate:
     net = net_of(graph, target.library)
     events = shared_worker().ask(jobs.finalize_events, target.library, timeout, net=net, device=target.device)
     return _estimate(events, graph)
+
+
+def expected_timeline(graph: Graph, *, timeout: float = COMPILING) -> tuple[HtpTimeline, Schematic]:
+    """What the cost model expects each unit of HTP to do and when, with the names of the nodes."""
+    from openqnn.vendor import jobs
+
+    target = target_of("htp", COSTED_SOC)
+    net = net_of(graph, target.library)
+    worker = shared_worker()
+    events, left = worker.ask(jobs.finalize_traced, target.library, timeout, net=net, device=target.device)
+    objects = [e.content for root in events for e in root.walk() if e.content]
+    if not objects:
+        raise UnsupportedError(f"libQnnHtp gave no timeline of graph '{graph.name}' for {COSTED_SOC}")
+    return read_timeline(objects[0], graph.name), parse_schematic(left, f"the schematic of '{graph.name}'")
 
 
 def _estimate(events: Sequence[ProfileEvent], graph: Graph) -> Estimate:

@@ -93,7 +93,9 @@ def profile_csv(log: ProfilingLog) -> str:
 
 
 def has_cycles(log: ProfilingLog) -> bool:
-    return any(UNITS.get(e.unit) == "cycles" for r in log.records for root in r.events for e in root.walk())
+    """Cycles of executions: those of a compilation are the cost model's, and no time of any machine."""
+    events = (event for record in log.executions() for root in record.events for event in root.walk())
+    return any(UNITS.get(event.unit) == "cycles" for event in events)
 
 
 def inferences_per_second(log: ProfilingLog) -> float | None:

@@ -30,3 +30,9 @@ class EstimateOptions:
     whole: bool = option(False, "--whole", help="the whole graph only, without its layers")
     json: bool = option(False, "--json", help="print the estimate as JSON")
     html: str = option("", "--html", metavar="FILE", help="write a page with a roofline plot")
+    trace: str = option(
+        "",
+        "--trace",
+        metavar="FILE",
+        help="write what the cost model expects each unit to do and when, as a Chrome trace",
+    )

@@ -279,6 +279,22 @@ class ExtendedEventData(c.Structure):
     ]
 
 
+class ObjectEventData(c.Structure):
+    """An extended event whose unit is an object: its bytes stand where other events have a value."""
+
+    _fields_ = [
+        ("version", c.c_uint32),
+        ("padding", c.c_uint32),
+        ("type", c.c_uint32),
+        ("unit", c.c_uint32),
+        ("address", c.c_void_p),
+        ("size", c.c_uint64),
+        ("object_name", c.c_char_p),
+        ("timestamp", c.c_uint64),
+        ("identifier", c.c_char_p),
+    ]
+
+
 class OperationName(c.Structure):
     _fields_ = [("package", c.c_char_p), ("name", c.c_char_p), ("target", c.c_char_p)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 
-from openqnn.qnn.abi import EventData, Tensor, Version
+from openqnn.qnn.abi import EventData, ObjectEventData, Tensor, Version
 
 SYSTEM_ENTRIES: tuple[str, ...] = (
     "systemContextCreate", "systemContextGetBinaryInfo", "systemContextGetMetaData", "systemContextFree",
@@ -158,13 +158,16 @@ class SerializationHeader(c.Structure):
     ]
 
 
+class ProfileEventBody(c.Union):
+    _fields_ = [("plain", EventData), ("object", ObjectEventData)]
+
+
 class ProfileEvent(c.Structure):
-    """An event with its sub-events; the union's longer member (extended data) is not used."""
+    """An event with its sub-events: plain, or extended with an opaque object."""
 
     _fields_ = [
         ("type", c.c_uint32),
-        ("data", EventData),
-        ("extended_room", c.c_byte * 32),
+        ("body", ProfileEventBody),
         ("sub_events", c.c_void_p),
         ("sub_event_count", c.c_uint32),
     ]

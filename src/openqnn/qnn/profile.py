@@ -54,6 +54,9 @@ class ProfileEvent:
     identifier: str
     children: tuple[ProfileEvent, ...] = ()
     timestamp: int | None = None
+    content: bytes = b""
+    """The bytes of an opaque object, such as the timeline of an optrace."""
+    object_name: str = ""
 
     def walk(self) -> Iterator[ProfileEvent]:
         """The event and all below it."""
@@ -107,7 +110,10 @@ class Profile:
     def _event(self, number: int) -> ProfileEvent:
         children = tuple(self._event(child) for child in self._numbers("profileGetSubEvents", number))
         data = abi.EventData()
-        if not self._api.function("profileGetEventData")(number, c.byref(data)):
+        failed = self._api.function("profileGetEventData")(number, c.byref(data))
+        if not failed and data.unit == Unit.OBJECT:
+            return self._object(number, children)
+        if not failed:
             return ProfileEvent(data.type, _unit(data.unit), data.value, text(data.identifier), children)
         return self._extended(number, children)
 
@@ -115,9 +121,21 @@ class Profile:
         """libQnnCpu has its events in this form only."""
         data = abi.ExtendedEventData(version=1)
         self._api.call("profileGetExtendedEventData", number, c.byref(data))
-        value = 0 if data.unit == Unit.OBJECT else read_scalar(data.value).value
+        if data.unit == Unit.OBJECT:
+            return self._object(number, children)
         name, unit = text(data.identifier), _unit(data.unit)
+        value = read_scalar(data.value).value
         return ProfileEvent(data.type, unit, value, name, children, data.timestamp)
+
+    def _object(self, number: int, children: tuple[ProfileEvent, ...]) -> ProfileEvent:
+        """An opaque object: its bytes are copied, as they are gone with the profile."""
+        data = abi.ObjectEventData(version=1)
+        self._api.call("profileGetExtendedEventData", number, c.byref(data))
+        content = c.string_at(data.address, data.size) if data.address and data.size else b""
+        names = text(data.identifier), text(data.object_name)
+        return ProfileEvent(
+            data.type, Unit.OBJECT, 0, names[0], children, data.timestamp, content, object_name=names[1]
+        )
 
 
 def node_costs(events: Sequence[ProfileEvent]) -> dict[str, int]:

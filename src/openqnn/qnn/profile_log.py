@@ -17,6 +17,7 @@ from openqnn.qnn.profile import ProfileEvent
 from openqnn.qnn.system_api import SystemApi
 
 _FILE, _HEADER = 1, 1
+_PLAIN, _EXTENDED = 0, 1  # kinds of events
 
 
 class Method(IntEnum):
@@ -118,9 +119,20 @@ class ProfileLog:
 
     def _event(self, event: ProfileEvent) -> sys_abi.ProfileEvent:
         children = self._events(event.children)
-        return sys_abi.ProfileEvent(
-            type=0,
-            data=abi.EventData(event.type, event.unit or 0, int(event.value), event.identifier.encode()),
-            sub_events=c.addressof(children) if children else None,
-            sub_event_count=len(event.children),
-        )
+        below = c.addressof(children) if children else None, len(event.children)
+        name = event.identifier.encode()
+        if event.content:
+            found = sys_abi.ProfileEvent(type=_EXTENDED, sub_events=below[0], sub_event_count=below[1])
+            found.body.object = self._object(event, name)
+            return found
+        found = sys_abi.ProfileEvent(type=_PLAIN, sub_events=below[0], sub_event_count=below[1])
+        found.body.plain = abi.EventData(event.type, event.unit or 0, int(event.value), name)
+        return found
+
+    def _object(self, event: ProfileEvent, name: bytes) -> abi.ObjectEventData:
+        buffer = self._arena.keep(c.create_string_buffer(event.content, len(event.content)))
+        return abi.ObjectEventData(
+            version=1, type=event.type, unit=event.unit or 0, address=c.addressof(buffer),
+            size=len(event.content), object_name=event.object_name.encode(),
+            timestamp=event.timestamp or 0, identifier=name,
+        )  # fmt: skip

@@ -5,6 +5,8 @@ Each gets a `Reporter` and arguments that can travel, and gives plain records.
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -280,6 +282,19 @@ def finalize_events(
     meter = Meter(Profiling(Level.BASIC))
     with VendorModel(Target(library, device), [net], meter=meter, progress=reporter.step) as model:
         return tuple(event for measured in model.meter.found for event in measured.events)
+
+
+def finalize_traced(
+    net: Net, library: str, reporter: Reporter, device: DeviceOptions | None = None
+) -> tuple[tuple[ProfileEvent, ...], bytes]:
+    """As `finalize_events`, with the timeline of the cost model, and the schematic that the library leaves in
+    the working directory."""
+    meter = Meter(Profiling(Level.DETAILED, optrace=True))
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        with VendorModel(Target(library, device), [net], meter=meter, progress=reporter.step) as model:
+            events = tuple(event for measured in model.meter.found for event in measured.events)
+        left = sorted(Path(folder).glob("*_schematic.bin"))
+        return events, left[0].read_bytes() if left else b""
 
 
 def execute_events(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -26,13 +27,15 @@ def run_estimate(arguments: Namespace) -> int:
 
     source = read_options(arguments, SourceOptions)
     options = read_options(arguments, EstimateOptions)
-    if options.html:
-        check_place(options.html)
+    for place in filter(None, (options.html, options.trace)):
+        check_place(place)
     graph, note = _in_fixed_point(open_graph(source.model, **source.settings()), options.act_bw)
     found = estimate_graph(graph)
     layers = [] if options.whole else layer_costs(graph, found)
     if options.html:
         _write_page(options.html, source.model, found, layers, note)
+    if options.trace:
+        _write_trace(options.trace, graph)
     if options.json:
         chips = {fit.chip: round(found.milliseconds(fit), 4) for fit in fits_for(found.width)}
         errors = {fit.chip: fit.median for fit in fits_for(found.width)}
@@ -52,6 +55,16 @@ def _write_page(path: str, model: str, found: Estimate, layers: Sequence[LayerCo
 
     with replacing(path) as file:
         file.write(estimate_page(model, found, layers, note).encode("utf-8"))
+
+
+def _write_trace(path: str, graph: Graph) -> None:
+    from openqnn.analysis.estimate import expected_timeline
+    from openqnn.analysis.optrace import TraceChoices, optrace_chrome
+
+    timeline, schematic = expected_timeline(graph)
+    trace = optrace_chrome([timeline], {timeline.graph: schematic}, TraceChoices(flows=True))
+    with replacing(path) as file:
+        file.write(json.dumps(trace).encode("utf-8"))
 
 
 def _in_fixed_point(graph: Graph, width: int) -> tuple[Graph, str]:

@@ -7,18 +7,26 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from openqnn.cli.command import Tool
 from openqnn.cli.shared.vendor_setup import print_version
-from openqnn.errors import InputError, OutputError, UnsupportedError, UsageError
+from openqnn.errors import InputError, OutputError, UsageError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.field import option, read_options
 
 if TYPE_CHECKING:
+    from openqnn.formats.htp_timeline import Schematic
     from openqnn.formats.profiling_log import ProfilingLog
 
 OPTRACE = "optrace"
+NO_TIMELINE = (
+    "libQnnHtp gives one when it compiles with --profiling_level detailed --profiling_option optrace for a"
+    " chip of its cost model: --soc QCS9100. It records none on a PC while a graph runs, and timelines of a"
+    " device have a form that only Qualcomm's reader knows"
+)
+Writer: TypeAlias = "Callable[[ProfilingLog], Mapping[str, str]]"
+"""Makes the files of --output: their text by name."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,12 @@ class ProfileViewerOptions:
     schematic: str = option(
         "", "--schematic", metavar="BIN", help="the schematic of the graph, for the reader of HTP's optrace"
     )
+    config: str = option(
+        "",
+        "--config",
+        metavar="JSON",
+        help="the features of the optrace reader: what to write beside the trace",
+    )
     extract_opaque_objects: bool = option(
         False, "--extract_opaque_objects", help="write opaque objects into files beside --output"
     )
@@ -48,6 +62,7 @@ class ProfileViewerOptions:
 def run_profile_viewer(arguments: Namespace) -> int:
     from openqnn import __version__
     from openqnn.analysis.profile_text import profile_text
+    from openqnn.formats.atomic import together
     from openqnn.formats.profiling_log import read_profiling_log
 
     options = read_options(arguments, ProfileViewerOptions)
@@ -59,52 +74,79 @@ def run_profile_viewer(arguments: Namespace) -> int:
         check_place(options.output)
     writer = _reader(options)
     log = read_profiling_log(options.input_log)
-    text = writer(log) if options.output else ""
+    files = writer(log)
     objects = _objects(log, Path(options.output).parent) if options.extract_opaque_objects else None
     print(profile_text(log, __version__), end="")
-    if options.output:
-        with replacing(options.output) as file:
-            file.write(text.encode("utf-8"))
+    with together():
+        for target, text in files.items() if options.output else ():
+            with replacing(target) as file:
+                file.write(text.encode("utf-8"))
     if objects is not None:
         _extract(objects)
     return 0
 
 
-def _reader(options: ProfileViewerOptions) -> Callable[[ProfilingLog], str]:
-    """What makes the output file, by the name of the library that does it in the original."""
+def _reader(options: ProfileViewerOptions) -> Writer:
+    """What makes the output files, by the name of the library that does it in the original."""
     from openqnn.analysis.profile_text import profile_csv
     from openqnn.analysis.profile_trace import chrome_trace, log_record
 
     name = Path(options.reader).name.lower()
-    if options.schematic and OPTRACE not in name:
-        raise UsageError(
-            "--schematic goes with HTP's optrace reader", hint="--reader libQnnHtpOptraceProfilingReader.so"
-        )
     if OPTRACE in name:
         return _optrace(options)
+    for flag in ("schematic", "config"):
+        if getattr(options, flag):
+            hint = "--reader libQnnHtpOptraceProfilingReader.so"
+            raise UsageError(f"--{flag} goes with HTP's optrace reader", hint=hint)
     if not name:
-        return profile_csv
+        return lambda log: {options.output: profile_csv(log)}
     if "chrometrace" in name:
-        return lambda log: json.dumps(chrome_trace(log))
+        return lambda log: {options.output: json.dumps(chrome_trace(log))}
     if "json" in name:
-        return lambda log: json.dumps(log_record(log), indent=2)
+        return lambda log: {options.output: json.dumps(log_record(log), indent=2)}
     raise UsageError(
         f"--reader {options.reader}: this reader is not known",
-        hint="libQnnJsonProfilingReader.so and libQnnChrometraceProfilingReader.so, or none for CSV",
+        hint="libQnnJsonProfilingReader.so, libQnnChrometraceProfilingReader.so and"
+        " libQnnHtpOptraceProfilingReader.so, or none for CSV",
     )
 
 
-def _optrace(options: ProfileViewerOptions) -> Callable[[ProfilingLog], str]:
-    """Timelines are in a log as opaque objects, whose form only Qualcomm's reader knows."""
+def _optrace(options: ProfileViewerOptions) -> Writer:
+    """The timelines that libQnnHtp's cost model wrote into the log, with the names of the schematic."""
+    from openqnn.analysis.optrace import features
+    from openqnn.formats.htp_timeline import read_schematic
+
     if not options.schematic:
         raise UsageError("the optrace reader needs --schematic")
-    if not Path(options.schematic).is_file():
-        raise InputError(f"{options.schematic}: no such file")
-    raise UnsupportedError(
-        f"{Path(options.reader).name}: only Qualcomm's own library reads HTP's timelines",
-        hint="the SDK's qnn-profile-viewer reads this log; without --reader, its events are shown here."
-        " A log that was made on a PC has no timeline: the simulator records none",
-    )
+    chosen = features(options.config) if options.config else {}
+    schematic = read_schematic(options.schematic)
+    return lambda log: _optrace_files(log, schematic, chosen, Path(options.output))
+
+
+def _optrace_files(
+    log: ProfilingLog, schematic: Schematic, chosen: Mapping[str, bool], output: Path
+) -> dict[str, str]:
+    from openqnn.analysis.optrace import TraceChoices, optrace_chrome, optrace_summary, tables
+    from openqnn.formats.htp_timeline import timelines_in
+
+    timelines = timelines_in(log)
+    if not timelines:
+        raise InputError(f"{log.path}: no timeline of HTP is in this log", hint=NO_TIMELINE)
+    mine = [timeline for timeline in timelines if timeline.graph == schematic.graph]
+    if not mine:
+        graphs = ", ".join(timeline.graph for timeline in timelines)
+        raise InputError(f"the schematic is of graph '{schematic.graph}', and the log is of {graphs}")
+    flows = chosen.get("enable_input_output_flow_events", False)
+    choices = TraceChoices(flows, chosen.get("memory_info", True))
+    files = {str(output): json.dumps(optrace_chrome(timelines, {schematic.graph: schematic}, choices))}
+    summary = optrace_summary(mine[0], schematic)
+    if chosen.get("qhas_json"):
+        name = output.with_name(f"{output.stem}_qnn_htp_analysis_summary.json")
+        files[str(name)] = json.dumps(summary, indent=2)
+    if chosen.get("htp_json"):
+        name = output.with_name(f"{output.stem}_htp.json")
+        files[str(name)] = json.dumps(tables(mine[0], schematic), indent=1)
+    return files
 
 
 def _objects(log: ProfilingLog, folder: Path) -> dict[Path, bytes]:
