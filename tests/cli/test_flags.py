@@ -127,6 +127,7 @@ LATER = {
     "qnn-net-run": {"--soc_model", "--htp_socs"},
     "qnn-context-binary-generator": {"--soc_model", "--htp_socs", "--input_list", "--optimization_level"},
     "qnn-model-lib-generator": {"--target_backends"},
+    "qnn-profile-viewer": {"--config"},
 }  # fmt: skip
 REFUSED = [(t, o) for t in TOOLS for o in declared(t) if o.refusal]
 

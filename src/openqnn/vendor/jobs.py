@@ -287,8 +287,8 @@ def finalize_events(
 def finalize_traced(
     net: Net, library: str, reporter: Reporter, device: DeviceOptions | None = None
 ) -> tuple[tuple[ProfileEvent, ...], bytes]:
-    """As `finalize_events`, with the timeline of the cost model, and the schematic that the library leaves in
-    the working directory."""
+    """Finalize a graph with an optrace: the events, and the schematic that the library leaves in the working
+    directory."""
     meter = Meter(Profiling(Level.DETAILED, optrace=True))
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         with VendorModel(Target(library, device), [net], meter=meter, progress=reporter.step) as model:
