@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -11,7 +11,12 @@ import pytest
 import openqnn
 from openqnn.errors import UnsupportedError
 from openqnn.frontends.tflite.flexbuffer import read_flexbuffer
+from tests.libraries import need
+from tests.op_packages.sample import EXPECTED as WANTED
+from tests.op_packages.sample import X as SAMPLE
+from tests.op_packages.sample import model
 
+PROGRAMS = Path(__file__).parents[1] / "frontends" / "torch" / "programs"
 X = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
 EXPECTED = 2.5 * np.tanh(X) + 1
 
@@ -51,6 +56,7 @@ def test_tflite_with_damaged_options(tmp_path: Path) -> None:
         openqnn.convert(tmp_path / "m.tflite")
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("kind", ["composite", "package"])
 def test_torch(kind: str) -> None:
     torch = pytest.importorskip("torch")
@@ -78,6 +84,66 @@ def test_torch(kind: str) -> None:
     with openqnn.Session(graph) as session:
         found = next(iter(session.run({session.input_names[0]: X}).values()))
     np.testing.assert_allclose(found, 2.5 * np.tanh(np.maximum(X, 0)) + 1, atol=1e-6)
+
+
+@pytest.mark.frameworks
+def test_a_function_of_torch(tmp_path: Path) -> None:
+    """It computes shapes, ranges and numbers like one of numpy's."""
+    torch = pytest.importorskip("torch")
+
+    @openqnn.custom_op("MyPackage", "ScaledTanh", domain="my.domain", tensors="torch")
+    def scaled_tanh(x: Any, *, factor: float = 1.0, shift: list[float] = (0.0, 0.0)) -> Any:  # pyright: ignore
+        return factor * torch.tanh(x) + torch.as_tensor(shift)[1]
+
+    graph = openqnn.convert(model(tmp_path / "m.onnx"))
+    with openqnn.Session(graph) as session:
+        np.testing.assert_allclose(session.run({"x": SAMPLE})["z"], WANTED, atol=1e-6)
+    with openqnn.Session(openqnn.quantize(graph, [{"x": SAMPLE}])) as session:
+        np.testing.assert_allclose(session.run({"x": SAMPLE})["z"], WANTED, atol=0.06)
+
+
+def _blend(
+    x: Any, table: Any, bias: Any = None, *, factor: float, taps: list[int],
+    mode: Literal["plus", "minus"] = "plus", on: bool = True, power: int = 2,
+) -> Any:  # fmt: skip
+    y = factor * x**power + (table if mode == "plus" else -table)
+    y = y if bias is None else y + bias
+    return (y if on else x), y * np.float32(sum(taps))
+
+
+def _blend_of_ops(
+    q: Any, x: Any, table: Any, bias: Any = None, *, factor: float, taps: list[int], mode: str = "plus",
+    on: bool = True, power: int = 2,
+) -> Any:  # fmt: skip
+    y = x
+    for _ in range(power - 1):
+        y = q.mul(y, x)
+    y = q.mul(y, factor)
+    y = q.add(y, table) if mode == "plus" else q.sub(y, table)
+    y = y if bias is None else q.add(y, bias)
+    return (y if on else x), q.mul(y, float(sum(taps)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend", "error"),
+    [("package", "cpu", 1e-5), ("composite", "cpu", 1e-5), ("composite", "htp", 0.05)],
+)
+def test_a_pytorch_program(kind: str, backend: str, error: float) -> None:
+    """Every kind of argument and two results, read without torch."""
+    if backend != "cpu":
+        need("libQnnHtp.so")
+    if kind == "package":
+        openqnn.custom_op("Acme", "blend", domain="acme", outputs=("y", "scaled"))(_blend)
+    else:
+        openqnn.composite("acme", "blend")(_blend_of_ops)
+    graph = openqnn.convert(PROGRAMS / "own.pt2")
+    assert ("Acme::blend" in {n.op for n in graph.nodes}) == (kind == "package")
+    wanted = np.load(PROGRAMS / "own.npz")
+    with openqnn.Session(graph, backend) as session:
+        found = list(session.run({"x": wanted["in_x"]}).values())
+    for i, each in enumerate(found):
+        expected = wanted[f"out_{i}"]
+        np.testing.assert_allclose(each, expected, atol=error * max(1.0, np.abs(expected).max() / 10))
 
 
 def _scaled(x: Any, *, factor: float = 1.0, shift: int = 0) -> Any:

@@ -31,7 +31,7 @@ def keras_models(tf: Any, np: Any, folder: Path) -> None:
 
 
 def own_ops(tf: Any, folder: Path) -> None:
-    """A frozen graph with an op that TensorFlow does not know."""
+    """Ops that TensorFlow does not know, in every form that can hold them."""
     graph = tf.compat.v1.GraphDef()
     place = graph.node.add(name="x", op="Placeholder")
     place.attr["dtype"].type = tf.float32.as_datatype_enum
@@ -42,6 +42,49 @@ def own_ops(tf: Any, folder: Path) -> None:
     end = graph.node.add(name="y", op="Relu", input=["own"])
     end.attr["T"].type = tf.float32.as_datatype_enum
     (folder / "own.pb").write_bytes(graph.SerializeToString())
+    own.op, end.op, end.input[:] = "Halves", "Sub", ["own", "own:1"]
+    del own.attr["factor"], own.attr["shift"]
+    (folder / "own_halves.pb").write_bytes(graph.SerializeToString())
+    own_objects(tf, folder)
+
+
+def own_objects(tf: Any, folder: Path) -> None:
+    """SavedModels of both versions and a checkpoint; their op is known in the process that writes them."""
+    register = importlib.import_module("tensorflow.lite.python.convert").register_custom_opdefs
+    args = "input_arg: { name: 'x' type: DT_FLOAT } output_arg: { name: 'out' type: DT_FLOAT }"
+    register([f"name: 'ScaledTanh' {args} attr: {{ name: 'factor' type: 'float' }}"
+              " attr: { name: 'shift' type: 'int' }"])  # fmt: skip
+    v1, shape = tf.compat.v1, (1, 4, 4, 3)
+
+    def own(x: Any) -> Any:
+        values = {"factor": v1.AttrValue(f=2.5), "shift": v1.AttrValue(i=1)}
+        made = v1.get_default_graph().create_op("ScaledTanh", [x], [tf.float32], attrs=values)
+        return tf.nn.relu(made.outputs[0], name="y")
+
+    with v1.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, shape, name="x")
+        y = own(x + v1.get_variable("v", [3], initializer=v1.zeros_initializer()))
+        session.run(v1.global_variables_initializer())
+        v1.train.Saver().save(session, str(folder / "own_ckpt"))
+        v1.saved_model.simple_save(session, str(folder / "own_saved1"), {"x": x}, {"y": y})
+
+    module = tf.Module()
+    spec = tf.TensorSpec(shape, name="x")
+    module.call = tf.function(lambda x: {"y": own(x)}, input_signature=[spec], autograph=False)
+    tf.saved_model.save(module, str(folder / "own_saved2"), signatures=module.call)
+    own_function(tf, folder, shape)
+
+
+def own_function(tf: Any, folder: Path, shape: tuple[int, ...]) -> None:
+    """A function that names the op which it implements, as TFLite's operation fusion has it."""
+    words = 'name: "ScaledTanh" attr { key: "tfl_fusable_op" value { b: true } }'
+    words += ' attr { key: "factor" value { f: 2.5 } } attr { key: "shift" value { i: 1 } }'
+    spec = tf.TensorSpec(shape, name="x")
+    own = tf.function(lambda x: 2.5 * tf.tanh(x) + 1, input_signature=[spec], experimental_implements=words)
+    module = tf.Module()
+    module.own = own
+    module.call = tf.function(lambda x: {"y": tf.nn.relu(module.own(x))}, input_signature=[spec])
+    tf.saved_model.save(module, str(folder / "own_function"), signatures=module.call)
 
 
 def graphs(tf: Any, np: Any, folder: Path) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def nothing_declared() -> Generator[None]:
+    forget_custom_ops()
+    forget_composites()
+    yield
+    forget_custom_ops()
+    forget_composites()
+
+
 def run(graph: openqnn.Graph, data: Any) -> dict[str, Any]:
     with openqnn.Session(graph) as session:
         return session.run({graph.inputs[0].name: data})
@@ -55,22 +65,31 @@ def declare(kind: str) -> None:
 class TestWithTensorflow:
     pytestmark = needs_tensorflow
 
-    @pytest.mark.parametrize("kind", ["composite", "package"])
-    def test_an_op_of_the_users(self, models: Path, kind: str) -> None:
-        forget_custom_ops()
-        forget_composites()
-        with pytest.raises(OpenQnnError, match="ScaledTanh"):
-            openqnn.convert(models / "own.pb")
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            ("own.pb", "composite"), ("own.pb", "package"), ("own_ckpt.meta", "package"),
+            ("own_saved1", "package"), ("own_saved2", "composite"), ("own_function", "package"),
+        ],
+    )  # fmt: skip
+    def test_an_op_of_the_users(self, models: Path, name: str, kind: str, nothing_declared: None) -> None:
+        if kind == "composite":
+            with pytest.raises(OpenQnnError, match="ScaledTanh"):
+                openqnn.convert(models / name)
         declare(kind)
-        try:
-            graph = openqnn.convert(models / "own.pb")
-            x = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
-            (found,) = run(graph, x).values()
-        finally:
-            forget_custom_ops()
-            forget_composites()
+        graph = openqnn.convert(models / name)
+        x = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
+        (found,) = run(graph, x).values()
         assert ("MyPackage::ScaledTanh" in {node.op for node in graph.nodes}) == (kind == "package")
         np.testing.assert_allclose(found, np.maximum(2.5 * np.tanh(x) + 1, 0), atol=1e-5)
+
+    def test_an_op_of_the_users_with_two_results(self, models: Path, nothing_declared: None) -> None:
+        openqnn.custom_op("MyPackage", "Halves", outputs=("low", "high"))(
+            lambda x: (np.minimum(x, 0), np.maximum(x, 0))
+        )
+        x = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
+        (found,) = run(openqnn.convert(models / "own_halves.pb"), x).values()
+        np.testing.assert_allclose(found, -np.abs(x), atol=1e-6)
 
     @pytest.mark.parametrize("name", ["two.keras", "two.h5"])
     def test_keras(self, models: Path, name: str) -> None:

@@ -10,6 +10,7 @@ import json
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -99,7 +100,35 @@ class Unknown(nn.Module):
         return torch.special.bessel_j0(x) + torch.masked_select(x, x > 0).sum()
 
 
+@torch.library.custom_op("acme::blend", mutates_args=())
+def blend(
+    x: torch.Tensor, table: torch.Tensor, bias: torch.Tensor | None, factor: float, taps: list[int],
+    mode: str = "plus", on: bool = True, *, power: int = 2,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """An op of the user's with every kind of argument and two results."""
+    y = factor * x**power + (table if mode == "plus" else -table)
+    y = y if bias is None else y + bias
+    return (y if on else x.clone()), y * float(sum(taps))
+
+
+@blend.register_fake
+def _(x: torch.Tensor, *_rest: Any, **_more: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+class Own(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(5))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        a, b = blend(torch.relu(x), self.table, None, 2.5, [1, 3], "minus", power=3)
+        c, d = blend(x, self.table, self.table, 0.5, [2])
+        return torch.tanh(a) + b + c, d
+
+
 CASES = {
+    "own": (Own, {"x": (2, 5)}, ()),
     "cnn": (Cnn, {"x": (1, 3, 8, 8)}, ()),
     "attention": (Attention, {"x": (2, 5, 8)}, ()),
     "dynamic": (Attention, {"x": (2, 5, 8)}, (0,)),

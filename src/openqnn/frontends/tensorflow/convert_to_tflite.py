@@ -74,6 +74,7 @@ def saved_model(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, Any
     strings = [n for n, i in signature.inputs.items() if tf.as_dtype(i.dtype) == tf.string]
     if strings:
         raise Problem(f"input '{strings[0]}' is text; QNN graphs take numbers only")
+    _declare_listed(graph.meta_info_def, request["custom"])
     try:
         loaded = tf.saved_model.load(path, tags=sorted(graph.meta_info_def.tags))
         function = loaded.signatures[key]
@@ -222,22 +223,39 @@ def frozen_graph(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, An
     return _by_names(tf, request, folder, graph)
 
 
+def _declare_listed(info: Any, names: list[str]) -> None:
+    """Ops of the user's that TensorFlow does not know, as a SavedModel or a checkpoint lists them."""
+    text_format = importlib.import_module("google.protobuf.text_format")
+    for op in info.stripped_op_list.op:
+        if op.name in names and not _is_known(op.name):
+            _register(text_format.MessageToString(op, as_one_line=True))
+
+
+def _is_known(name: str) -> bool:
+    return importlib.import_module("tensorflow.python.framework.op_def_registry").get(name) is not None
+
+
+def _register(signature: str) -> None:
+    importlib.import_module("tensorflow.lite.python.convert").register_custom_opdefs([signature])
+
+
 def _declare(graph: Any, names: list[str]) -> None:
-    """Ops of the user's that TensorFlow does not know, by their first node: one result each."""
-    registry = importlib.import_module("tensorflow.python.framework.op_def_registry")
-    lost = [node for node in graph.node if node.op in names and registry.get(node.op) is None]
+    """Ops of the user's that TensorFlow does not know, by their first node, where no file lists them."""
+    lost = [node for node in graph.node if node.op in names and not _is_known(node.op)]
     for node in lost:
         data = node.attr["T"].type if "T" in node.attr else 1
         for name in [
             n for n, value in node.attr.items() if n[0] == "_" or value.WhichOneof("value") == "type"
         ]:
             del node.attr[name]  # types are no attributes of the op that was declared
-        if registry.get(node.op) is None:
-            register = importlib.import_module("tensorflow.lite.python.convert").register_custom_opdefs
-            register([_signature(node, data)])
+        if not _is_known(node.op):
+            alike = {n.name for n in graph.node if n.op == node.op}
+            read = [i.lstrip("^").partition(":") for n in graph.node for i in n.input]
+            count = 1 + max((int(k or 0) for name, _, k in read if name in alike), default=0)
+            _register(_signature(node, data, count))
 
 
-def _signature(node: Any, data: int) -> str:
+def _signature(node: Any, data: int, results: int) -> str:
     """An op's definition as TensorFlow writes it."""
     kinds = {"s": "string", "i": "int", "f": "float", "b": "bool", "shape": "shape"}
     attributes = [(name, value.WhichOneof("value")) for name, value in node.attr.items()]
@@ -247,9 +265,8 @@ def _signature(node: Any, data: int) -> str:
     ]
     count = len([name for name in node.input if not name.startswith("^")])
     inputs = [f"input_arg: {{ name: 'in{i}' type: {data} }}" for i in range(count)]
-    return (
-        f"name: '{node.op}' {' '.join(inputs)} output_arg: {{ name: 'out' type: {data} }} {' '.join(words)}"
-    )
+    outputs = [f"output_arg: {{ name: 'out{i}' type: {data} }}" for i in range(results)]
+    return f"name: '{node.op}' {' '.join([*inputs, *outputs, *words])}"
 
 
 def _list_kind(node: Any, name: str) -> str:
@@ -264,6 +281,9 @@ def checkpoint(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, Any]
         raise Problem(
             f"the checkpoint's variables are missing: {prefix}.index", "they belong beside the .meta file"
         )
+    meta = v1.MetaGraphDef()
+    meta.ParseFromString(Path(request["model"]).read_bytes())
+    _declare_listed(meta.meta_info_def, request["custom"])
     with v1.Graph().as_default(), v1.Session() as session:
         saver = v1.train.import_meta_graph(request["model"], clear_devices=True)
         saver.restore(session, prefix)
@@ -293,10 +313,27 @@ def _check_nodes(graph: Any, names: list[str]) -> None:
 
 
 def _ends(graph: Any) -> list[str]:
-    """Nodes that nothing reads and that compute something."""
+    """Nodes that nothing reads and that compute something of the inputs."""
     read = {_plain(i.lstrip("^")) for n in graph.node for i in n.input}
     idle = ("Const", "NoOp", "Placeholder", "Assert")
-    return [n.name for n in graph.node if n.name not in read and n.op not in idle]
+    ends = [n.name for n in graph.node if n.name not in read and n.op not in idle]
+    depending = _reached(graph)
+    return [name for name in ends if name in depending] or ends  # a variable's state depends on no input
+
+
+def _reached(graph: Any) -> set[str]:
+    """The nodes that depend on a placeholder."""
+    readers: dict[str, list[str]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(_plain(name.lstrip("^")), []).append(node.name)
+    waiting, found = [n.name for n in graph.node if n.op == "Placeholder"], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += readers.get(name, [])
+    return found
 
 
 def _by_graph(
