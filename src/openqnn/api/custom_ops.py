@@ -9,8 +9,9 @@ from pathlib import Path
 
 from openqnn.errors import InputError, OpenQnnError, UsageError
 from openqnn.formats.op_package_xml import read_op_package
-from openqnn.frontends.custom_ops import line_of
+from openqnn.frontends.custom_ops import declared_names
 from openqnn.ops.custom import declare_package
+from openqnn.ops.user_code import line_of
 
 
 def load_custom_ops(*paths: str | os.PathLike[str]) -> None:
@@ -20,7 +21,7 @@ def load_custom_ops(*paths: str | os.PathLike[str]) -> None:
     """
     for path in map(Path, paths):
         if not path.is_file():
-            raise InputError(f"{path}: no such file")
+            raise InputError(f"{path}: {'it is a folder, not a file' if path.is_dir() else 'no such file'}")
         (_read if path.suffix == ".xml" else _run)(path)
 
 
@@ -45,10 +46,15 @@ def _run(path: Path) -> None:
     try:
         spec.loader.exec_module(module)
     except OpenQnnError as e:
-        raise InputError(f"{path}: {e.message}", hint=e.hint) from e
+        raise InputError(f"{path}: {e.message} (at {line_of(e, str(path))})", hint=e.hint) from e
     except SyntaxError as e:
         raise InputError(f"{e.filename or path}:{e.lineno}: {e.msg}") from e
+    except SystemExit as e:
+        raise InputError(f"{path}: it ends the program (at {line_of(e)})", hint="leave sys.exit out") from e
     except Exception as e:
         raise InputError(f"{path}: {type(e).__name__}: {e} (at {line_of(e)})") from e
     finally:
         sys.path.remove(folder)
+    if not declared_names():
+        hint = "@openqnn.composite(domain, name) or @openqnn.custom_op(package, name) over a function"
+        raise InputError(f"{path}: it declares no operation", hint=hint)

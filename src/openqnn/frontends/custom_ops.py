@@ -11,19 +11,19 @@ positional, attributes are keywords. Frontends look here before they look into t
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
-from pathlib import Path
 from typing import Any, Final
 
-from openqnn.errors import OpenQnnError, UsageError
+from openqnn.errors import BackendError, OpenQnnError, UsageError
 from openqnn.formats.op_package import OperandDef
 from openqnn.frontends.registry import Translator
+from openqnn.frontends.signature import DECLARED_AT
 from openqnn.frontends.translation import Refused, Translation, narrow_type
 from openqnn.ir import DType, Node, Shape, Value, dtype_of
 from openqnn.ops import OPS, complete
 from openqnn.ops.custom import IMAGE, CustomOp, custom_ops, dtypes_of, results_of
+from openqnn.ops.user_code import line_of, origin
 
 _COMPOSITES: Final[dict[tuple[str, str], Translator]] = {}
 _MARKS: Final = ("::", ".", "/", ":")  # between domain and name, where a framework has one text for both
@@ -63,12 +63,6 @@ def forget_composites() -> None:
     _COMPOSITES.clear()
 
 
-def origin(function: Callable[..., Any]) -> str:
-    """File and line of a function, for messages."""
-    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
-
-
 def guarded(function: Translator, kind: str, label: str) -> Translator:
     """The user's function as a translator: what goes wrong in it is said of the node, with the line."""
 
@@ -77,32 +71,32 @@ def guarded(function: Translator, kind: str, label: str) -> Translator:
         try:
             made = function(t, *inputs, **attributes)
         except OpenQnnError as e:
-            raise Refused(f"{kind} {label}: {e.message}", hint=e.hint) from e
+            place = line_of(e, origin(function))
+            raise Refused(f"{kind} {label}: {e.message} (at {place})", hint=e.hint) from e
         except Exception as e:
             raise Refused(f"{kind} {label}: {type(e).__name__}: {e} (at {line_of(e)})") from e
-        return _checked(t, made, f"{kind} {label}")
+        return _checked(t, made, f"{kind} {label} ({origin(function)})")
 
+    setattr(translate, DECLARED_AT, origin(function))
     return translate
-
-
-def line_of(error: BaseException) -> str:
-    """File and line of the user's code where an exception was raised, and not of ours that it called."""
-    ours = str(Path(__file__).parents[1])
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [f for f in frames if not f.filename.startswith(ours)] or list(frames)
-    return f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else "an unknown place"
 
 
 def _checked(t: Translation, made: Any, what: str) -> list[Value]:
     results = list(made) if isinstance(made, list | tuple) else [made]
-    wrong = next((r for r in results if not isinstance(r, Value)), None)
-    if wrong is not None or not results:
-        kind = type(wrong).__name__ if results else "nothing"
-        raise Refused(f"{what} gives {kind} where a tensor is expected")
-    read = sum(bool(name) for name in t.outputs)
-    if len(results) < read and t.outputs[len(results)]:
-        raise Refused(f"{what} gives {len(results)} results, and the node has {read}")
+    wrong = [r for r in results if not isinstance(r, Value)]
+    if wrong or not results:
+        kind = type(wrong[0]).__name__ if wrong and wrong[0] is not None else "nothing"
+        raise Refused(f"{what} gives {kind} where a tensor is expected", hint="does it end with `return`?")
+    _check_results(t, len(results), what)
     return [t.copy(r) if r.producer is None and not r.is_constant else r for r in results]
+
+
+def _check_results(t: Translation, count: int, what: str) -> None:
+    read = sum(map(bool, t.outputs))
+    if count < read and t.outputs[count]:
+        raise Refused(f"{what} gives {count} results, and the node has {read}")
+    if t.outputs and count > len(t.outputs):
+        t.warn(f"{what} gives {count} results, and the node has {read}: the others are left out")
 
 
 def custom_translator(name: str, domain: str | None = None) -> Translator | None:
@@ -160,6 +154,7 @@ def add_custom(op: CustomOp, t: Translation, *inputs: Value | None, **attributes
     """A node of the user's package: attributes become parameters, images come in the layout it declares."""
     given = [t.operand(v) for v in inputs]
     count = len(op.declared.inputs)
+    _check_count(op, given)
     if not t.channels_last:
         given = [_to_last(t, v, op.declared.inputs[min(i, count - 1)].layout) for i, v in enumerate(given)]
     for v, d in zip(given, op.declared.inputs, strict=False):
@@ -171,13 +166,27 @@ def add_custom(op: CustomOp, t: Translation, *inputs: Value | None, **attributes
     return [v if t.channels_last else _to_first(t, v, _output(op, i).layout) for i, v in enumerate(made)]
 
 
+def _check_count(op: CustomOp, given: Sequence[Value | None]) -> None:
+    """Refuses more inputs than are declared, and that a mandatory one is left out."""
+    declared = op.declared.inputs
+    place = f" (declared at {op.origin})" if op.origin else ""
+    if len(given) > len(declared) and not (declared and declared[-1].repeated):
+        raise Refused(f"{len(given)} inputs given, and {op.key} has {len(declared)}{place}")
+    for i, d in enumerate(declared):
+        if d.mandatory and not d.repeated and (i >= len(given) or given[i] is None):
+            raise Refused(f"input '{d.name}' of {op.key} is missing{place}")
+
+
 def params_from(op: CustomOp, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters by the attributes of a source node, in whichever framework: the one table for all."""
     names = {op.attributes.get(p.name, p.name): p.name for p in op.declared.params}
     unknown = [a for a in attributes if a not in names]
     if unknown:
         known = ", ".join(names) or "none"
-        raise Refused(f"attribute '{unknown[0]}' is no parameter of {op.key}", hint=f"it has: {known}")
+        raise Refused(
+            f"attribute '{unknown[0]}' is no parameter of {op.key}",
+            hint=f"it has: {known}" + (f" ({op.origin})" if op.origin else ""),
+        )
     return {names[name]: value for name, value in attributes.items()}
 
 
@@ -200,13 +209,25 @@ def _results(
     schema, first = OPS[op.key], next((v for v in inputs if v is not None), None)
     full = complete(schema, dict(params), first.rank if first is not None else 0, op.key)
     node = Node(op.key, t.builder.stem, list(inputs), [], full, t.builder.source, op.package)
+    try:
+        shapes, dtypes = _found(op, t, node, first)
+    except BackendError as e:
+        raise Refused(e.message, hint=e.hint) from e
+    least, read = sum(d.mandatory and not d.repeated for d in op.declared.outputs), sum(map(bool, t.outputs))
+    if len(shapes) < max(least, read):
+        known = f"{least} are declared" if least > read else f"the node has {read}"
+        raise Refused(f"{op.key} gives {len(shapes)} results, and {known}", hint=op.origin)
+    return shapes, dtypes
+
+
+def _found(op: CustomOp, t: Translation, node: Node, first: Value | None) -> tuple[list[Shape], list[DType]]:
     if op.inferred is not None and op.shapes is None:
         node.outputs = [Value(name, DType.FLOAT_32, ()) for name in t.outputs]  # as many as the model has
         return _split(op.inferred(node))
     if op.shapes is None and op.function is None:
         shapes = _stated(op, t)
         return shapes, [_dtype(op, i, first, None) for i in range(len(shapes))]
-    shapes = [tuple(s) for s in schema.infer(node)]
+    shapes = [tuple(s) for s in OPS[op.key].infer(node)]
     return shapes, _computed_types(op, node, first, len(shapes))
 
 

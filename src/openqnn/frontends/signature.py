@@ -19,6 +19,8 @@ from openqnn.frontends.translation import Refused, Translation
 from openqnn.ir import Value
 
 Kinds: TypeAlias = Mapping[str, "type | tuple[type, ...]"]
+DECLARED_AT: Final = "declared_at"
+"""What a translator that the user wrote says of its place."""
 BASIC_KINDS: Final[Kinds] = {
     "int": int,
     "float": (float, int),
@@ -80,18 +82,22 @@ def call(
     by their names in annotations.
     """
     signature = signature_of(translator)
-    _check_inputs(signature, inputs)
-    _check_attributes(signature, attributes, version, kinds)
+    place = getattr(translator, DECLARED_AT, "")
+    try:
+        _check_inputs(signature, inputs)
+        _check_attributes(signature, attributes, "" if place else version, kinds)
+    except (Refused, ShapeError) as e:
+        if place:
+            hint = "inputs of a composite are positional, attributes are keywords behind a *"
+            raise Refused(f"{e.message} (declared at {place})", hint=e.hint or hint) from e
+        raise
     return translator(t, *inputs, **attributes)
 
 
 def _check_inputs(signature: Signature, inputs: Sequence[Any]) -> None:
     most = len(signature.inputs)
     if len(inputs) < signature.needed or (signature.rest is None and len(inputs) > most):
-        expected = (
-            f"{signature.needed} to {most}" if signature.rest is None else f"at least {signature.needed}"
-        )
-        raise ShapeError(f"{len(inputs)} inputs given, {expected} expected")
+        raise ShapeError(f"{len(inputs)} inputs given, {_expected(signature)} expected")
     for i, value in enumerate(inputs):
         name, kinds = signature.inputs[i] if i < most else (str(i), signature.rest or ("Any",))
         if kinds[0] != "Value" or isinstance(value, Value):
@@ -100,6 +106,13 @@ def _check_inputs(signature: Signature, inputs: Sequence[Any]) -> None:
             raise Refused(f"input '{name}' is a sequence or an optional, a tensor is expected")
         if "None" not in kinds:
             raise ShapeError(f"input '{name}' is missing")
+
+
+def _expected(signature: Signature) -> str:
+    least, most = signature.needed, len(signature.inputs)
+    if signature.rest is not None:
+        return f"at least {least}"
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _check_attributes(
@@ -111,7 +124,11 @@ def _check_attributes(
     for name, value in attributes.items():
         kinds = signature.attributes.get(name)
         if kinds is None and not signature.any_attribute:
-            raise Refused(f"attribute '{name}' is not known" + (f" for {version}" if version else ""))
+            listed = ", ".join(signature.attributes)
+            raise Refused(
+                f"attribute '{name}' is not known" + (f" for {version}" if version else ""),
+                hint="" if version else f"known are: {listed or 'none'}",
+            )
         if not _is_of_kind(value, kinds or (), known):
             raise Refused(
                 f"attribute '{name}' is a {type(value).__name__}, {' or '.join(kinds or ())} is expected"

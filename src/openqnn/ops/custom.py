@@ -19,6 +19,7 @@ from openqnn.errors import BackendError, ModelError, ShapeError, UsageError
 from openqnn.formats.op_package import BACKEND_SPECIFIC, BACKENDS, PREFIX, OpDef, OperandDef, OpPackage
 from openqnn.ir import BUILTIN_PACKAGE, Array, DType, Graph, Node, ParamValue, Shape, op_key
 from openqnn.ops.schema import ABSENT, FREE, OPS, REQUIRED, Compute, Operand, OpSchema, Param, Result, Role
+from openqnn.ops.user_code import line_of
 
 Function: TypeAlias = Callable[..., Any]
 """Arrays of the inputs, then parameters by keyword; gives an array, or a tuple of them."""
@@ -319,7 +320,7 @@ def _compute(op: CustomOp, node: Node, arrays: Sequence[Array | None]) -> list[A
     for found, value in zip(made, node.outputs, strict=False):
         if tuple(found.shape) != value.shape:
             raise BackendError(
-                f"{node.where}: its function gives {list(found.shape)} where the graph has"
+                f"{node.where}: its function ({op.origin}) gives {list(found.shape)} where the graph has"
                 f" {list(value.shape)} for '{value.name}'"
             )
     if len(made) < len(node.outputs):
@@ -338,9 +339,10 @@ def called(
     try:
         made = op.function(*inputs, **keywords)
     except Exception as e:
-        raise BackendError(f"{where}: its function raised {type(e).__name__}: {e}", hint=op.origin) from e
+        place = line_of(e, op.origin)
+        raise BackendError(f"{where}: its function raised {type(e).__name__}: {e} (at {place})") from e
     results = list(cast("Sequence[Any]", made)) if isinstance(made, list | tuple) else [made]
-    return [_array(r, where) for r in results]
+    return [_array(r, where, op.origin) for r in results]
 
 
 def _as_given(value: Any) -> Any:
@@ -353,12 +355,13 @@ def _tensor(array: Array, kind: str) -> Any:
     return import_module("torch").from_numpy(np.array(array))  # a copy: what is mapped cannot be written to
 
 
-def _array(result: Any, where: str) -> Array:
+def _array(result: Any, where: str, place: str) -> Array:
     if hasattr(result, "detach"):
         result = result.detach().numpy()
     found = np.asarray(result)
     if found.dtype.kind not in "fiub":
-        raise BackendError(f"{where}: its function gives {type(result).__name__}, an array is expected")
+        kind = "nothing" if result is None else type(result).__name__
+        raise BackendError(f"{where}: its function ({place}) gives {kind}, an array is expected")
     return found
 
 

@@ -13,14 +13,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import index
 from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from openqnn.errors import UsageError
+from openqnn.errors import BackendError, UsageError
 from openqnn.formats.op_package import BACKENDS, LAYOUTS, PREFIX, SCALAR, OpDef, OperandDef
 from openqnn.ir import DType, Node, Shape, dtype_of
 from openqnn.ops.custom import CustomOp, Function, ShapeRule, datatype_name, declare
+from openqnn.ops.user_code import line_of, origin
 
 _SCALARS: Final = {bool: "BOOL_8", int: "INT_32", float: "FLOAT_32"}
 
@@ -48,6 +50,7 @@ def custom_op(
     `cpp` is the body of the kernel that `qnn-op-package-generator` writes, `attributes` are names of
     parameters in source models, by parameter. A function of PyTorch's tensors says tensors="torch".
     """
+    _check_names(package, name, outputs)
     _check(types, backends)
 
     def register(function: Function) -> Function:
@@ -59,11 +62,12 @@ def custom_op(
             label, *reader.inputs_and_params(outputs), description=_first_line(function),
             backends=tuple(backends),
         )  # fmt: skip
+        _check_attributes(f"{package}::{label}", declared, attributes or {})
         rule = None if shape is None else _rule(shape, label)
         declare(
             CustomOp(
                 package, declared, function, rule, domain, cpp.strip("\n"), dict(attributes or {}), tensors,
-                _origin(function),
+                origin(function),
             )
         )  # fmt: skip
         return function
@@ -71,7 +75,32 @@ def custom_op(
     return register
 
 
+def _check_names(package: object, name: object, outputs: Sequence[object]) -> None:
+    for what, given in (("package", package), ("name", name)):
+        if not isinstance(given, str):
+            raise UsageError(
+                f"the {what} of a custom op is a text, not {given!r}", hint='@openqnn.custom_op("MyPackage")'
+            )
+    listed = [outputs] if isinstance(outputs, str) else list(outputs)
+    odd = next((o for o in listed if not isinstance(o, str) or not o.isidentifier()), None)
+    if isinstance(outputs, str) or odd is not None or not listed or len(set(listed)) < len(listed):
+        raise UsageError(f"outputs={outputs!r}: a list of different names is expected", hint='("y", "z")')
+
+
+def _check_attributes(label: str, declared: OpDef, attributes: Mapping[str, str]) -> None:
+    names = [p.name for p in declared.params]
+    lost = next((a for a in attributes if a not in names), None)
+    if lost is not None:
+        raise UsageError(
+            f"{label}: attributes names the parameter '{lost}', which the function does not have",
+            hint=f"its parameters: {', '.join(names) or 'none'}; attributes={{parameter: attribute}}",
+        )
+
+
 def _check(types: Sequence[str], backends: Sequence[str]) -> None:
+    if isinstance(types, str) or isinstance(backends, str):
+        given = types if isinstance(types, str) else backends
+        raise UsageError(f"a list is expected, not the text {given!r}", hint=f"({given!r},)")
     wrong = [t for t in types if t not in {d.label for d in DType}]
     if wrong or not types:
         raise UsageError(
@@ -80,11 +109,6 @@ def _check(types: Sequence[str], backends: Sequence[str]) -> None:
     odd = [b for b in backends if b not in BACKENDS]
     if odd:
         raise UsageError(f"{odd[0]!r} is no backend", hint=f"one of {', '.join(BACKENDS)}")
-
-
-def _origin(function: Function) -> str:
-    code = getattr(function, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
 
 
 def _first_line(function: Function) -> str:
@@ -113,15 +137,24 @@ class _Reader:
         inputs = [p for p in found if p.kind is not p.KEYWORD_ONLY]
         if not inputs:
             raise UsageError(f"{self._label}: its function has no positional argument, so it has no input")
-        known = {p.name for p in inputs} | set(outputs)
-        for name in (*self._layouts, *self._static):
-            if name not in known:
-                raise UsageError(f"{self._label}: there is no tensor '{name}'", hint=", ".join(sorted(known)))
+        self._check_tensors([p.name for p in inputs], [p.name for p in found], outputs)
         return (
             tuple(self._input(p) for p in inputs),
             tuple(self._tensor(name) for name in outputs),
             tuple(self._param(p) for p in found if p.kind is p.KEYWORD_ONLY),
         )
+
+    def _check_tensors(self, inputs: Sequence[str], arguments: Sequence[str], outputs: Sequence[str]) -> None:
+        known = {*inputs, *outputs}
+        for name in (*self._layouts, *self._static):
+            if name not in known:
+                raise UsageError(f"{self._label}: there is no tensor '{name}'", hint=", ".join(sorted(known)))
+        twice = next((name for name in arguments if name in outputs), None)
+        if twice is not None:
+            raise UsageError(
+                f"{self._label}: '{twice}' is an output and an argument",
+                hint="give outputs=(...) other names",
+            )
 
     def _tensor(self, name: str, **more: Any) -> OperandDef:
         layout = self._layouts.get(name, "")
@@ -145,12 +178,30 @@ class _Reader:
         if get_origin(hint) is Literal:
             members = tuple(str(a) for a in get_args(hint))
             return self._scalar(p, "UINT_32", str(p.default) if given else "", members)
+        self._check_param(p, hint)
         kind = cast("type | None", hint if hint in _SCALARS else type(p.default) if given else None)
         if kind in _SCALARS:
             text = "" if not given or p.default is None else str(p.default)
             dtype = _SCALARS[kind]
             return self._scalar(p, dtype, text.lower() if kind is bool else text)
         return self._list(p, hint, given)
+
+    def _check_param(self, p: inspect.Parameter, hint: Any) -> None:
+        if hint is str or isinstance(p.default, str):
+            raise UsageError(
+                f"{self._label}: parameter '{p.name}' is a text, and QNN has none",
+                hint=f'{p.name}: Literal["A", "B"] is a choice, stored as its number',
+            )
+        if p.default is p.empty or p.default is None:
+            return
+        numbers = np.asarray(p.default)
+        if numbers.dtype.kind not in "fiub":
+            raise UsageError(f"{self._label}: the default of '{p.name}', {p.default!r}, is no numbers")
+        if not np.isfinite(numbers).all():
+            raise UsageError(
+                f"{self._label}: the default of '{p.name}' is {p.default}, which XML cannot say",
+                hint="leave the default out, or take a large number",
+            )
 
     def _scalar(
         self, p: inspect.Parameter, dtype: str, default: str, members: tuple[str, ...] = ()
@@ -180,12 +231,21 @@ class _Reader:
 def _rule(shape: Callable[..., Any], label: str) -> ShapeRule:
     """The user's word on shapes, as the schema asks for it: shapes in, one shape or several out."""
 
+    place = origin(shape)
+
     def shapes(node: Node) -> Sequence[Shape]:
         try:
             made = shape(*(None if v is None else v.shape for v in node.inputs), **node.params)
+            return _shapes_of(made)
         except Exception as e:
-            raise UsageError(f"{label}: its shape function raised {type(e).__name__}: {e}") from e
-        several = bool(made) and not isinstance(made[0], int | np.integer)
-        return [tuple(int(d) for d in s) for s in (made if several else [made])]
+            raise BackendError(
+                f"{label}: its shape function raised {type(e).__name__}: {e} (at {line_of(e, place)})",
+                hint="it takes shapes and parameters, and gives one shape or several: shape=lambda x, **_: x",
+            ) from e
 
     return shapes
+
+
+def _shapes_of(made: Any) -> list[Shape]:
+    several = bool(made) and not isinstance(made[0], int | np.integer)
+    return [tuple(index(d) for d in s) for s in (made if several else [made])]

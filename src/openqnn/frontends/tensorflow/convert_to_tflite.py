@@ -241,18 +241,24 @@ def _register(signature: str) -> None:
 
 def _declare(graph: Any, names: list[str]) -> None:
     """Ops of the user's that TensorFlow does not know, by their first node, where no file lists them."""
-    lost = [node for node in graph.node if node.op in names and not _is_known(node.op)]
-    for node in lost:
+    for node in [node for node in graph.node if node.op in names and not _is_known(node.op)]:
         data = node.attr["T"].type if "T" in node.attr else 1
-        for name in [
-            n for n, value in node.attr.items() if n[0] == "_" or value.WhichOneof("value") == "type"
-        ]:
-            del node.attr[name]  # types are no attributes of the op that was declared
+        _forget_types(node)
         if not _is_known(node.op):
-            alike = {n.name for n in graph.node if n.op == node.op}
-            read = [i.lstrip("^").partition(":") for n in graph.node for i in n.input]
-            count = 1 + max((int(k or 0) for name, _, k in read if name in alike), default=0)
-            _register(_signature(node, data, count))
+            _register(_signature(node, data, _results(graph, node.op)))
+
+
+def _forget_types(node: Any) -> None:
+    """Types are no attributes of the op that is declared."""
+    for name in [n for n, v in node.attr.items() if n[0] == "_" or v.WhichOneof("value") == "type"]:
+        del node.attr[name]
+
+
+def _results(graph: Any, op: str) -> int:
+    """How many results of an op are read."""
+    alike = {n.name for n in graph.node if n.op == op}
+    read = [i.lstrip("^").partition(":") for n in graph.node for i in n.input]
+    return 1 + max((int(k or 0) for name, _, k in read if name in alike), default=0)
 
 
 def _signature(node: Any, data: int, results: int) -> str:
