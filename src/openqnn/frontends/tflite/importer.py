@@ -62,9 +62,8 @@ class Importer(BaseImporter[Operator]):
             for t in (subgraph.tensors[i] for i in subgraph.inputs)
             if t.index in read or len(operators) == len(subgraph.operators)
         ]
-        super().__init__(
-            name, dimensions, arrays, inputs, (t.name for t in subgraph.tensors if not t.is_variable)
-        )
+        values = (t.name for t in subgraph.tensors if not t.is_variable and t.type != "RESOURCE")
+        super().__init__(name, dimensions, arrays, inputs, values)
         self.given = given
         self.notes = notes
         self.depth = 0

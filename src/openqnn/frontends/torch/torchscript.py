@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from openqnn.errors import DynamicShapeError, LibraryError, ModelError, UsageError
 from openqnn.frontends.dimensions import Dimensions
 from openqnn.frontends.torch.decompose import has_torch
+from openqnn.worker.capture import captured_output
 
 if TYPE_CHECKING:
     from openqnn.frontends.frontend import Importer
@@ -113,14 +115,14 @@ def _by_program(
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """torch's exporters print whole graphs when they fail."""
+    """torch's exporters print whole graphs when they fail, from Python and from C++."""
     logger = logging.getLogger("torch")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     sink = io.StringIO()
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-            warnings.simplefilter("ignore")
-            yield
+        with captured_output(deque()), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+            with warnings.catch_warnings(action="ignore"):
+                yield
     finally:
         logger.setLevel(level)
