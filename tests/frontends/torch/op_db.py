@@ -190,7 +190,7 @@ def with_kept(found: dict[str, Outcome], file: str) -> dict[str, Outcome]:
     return {n: Outcome(r, b, Counter(why), wrong) for n, (r, b, why, wrong) in kept.items()}
 
 
-def sweep(wanted: list[str], most: int, part: str = "0/1") -> dict[str, Outcome]:
+def sweep(wanted: list[str], most: int, part: str = "0/1", keep: str = "") -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}
     first, step = (int(v) for v in part.split("/"))
     for op in op_db[first::step]:
@@ -213,6 +213,8 @@ def sweep(wanted: list[str], most: int, part: str = "0/1") -> dict[str, Outcome]
         why = outcome.wrong[:1] or list(outcome.reasons)[:1]
         counts = f"{outcome.verdict:8} {outcome.right:3} {outcome.beyond:3} {took:5.1f}s"
         print(f"{label(op):45} {counts} {' '.join(why)}", flush=True)
+        if keep:
+            with_kept({label(op): outcome}, keep)
     return found
 
 
@@ -245,7 +247,7 @@ def main() -> int:
     parser.add_argument("--keep", default="", help="a JSON file that results are added to")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    found = sweep(options.ops, options.samples, options.part)
+    found = sweep(options.ops, options.samples, options.part, options.keep)
     found = with_kept(found, options.keep) if options.keep else found
     counts = Counter(o.verdict for o in found.values())
     print(dict(counts))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openqnn
-from openqnn.errors import UsageError
+from openqnn.errors import UnsupportedError, UsageError
 
 torch = pytest.importorskip("torch", reason="modules in memory need torch")
 
@@ -90,3 +90,22 @@ def test_what_the_table_lacks_goes_through_onnx(monkeypatch: pytest.MonkeyPatch)
     with pytest.warns(openqnn.OpenQnnWarning, match=r"aten\.relu: not in our table.*ONNX"):
         graph = openqnn.convert(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()).eval(), (x,))
     assert [n.op for n in graph.nodes][-1] == "Relu"
+
+
+class Dropping(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+
+class Spread(torch.nn.Module):
+    def forward(self, x):
+        return torch.ops.aten._upsample_bilinear2d_aa(x, [3, 3], True)
+
+
+@pytest.mark.parametrize(
+    ("net", "shape", "reason"), [(Dropping, (1, 2, 4, 4), "dropout"), (Spread, (1, 1, 8, 8), "antialias")]
+)
+def test_what_is_refused_for_a_reason_does_not_go_through_onnx(net, shape, reason) -> None:
+    """torch's exporter leaves dropout out, and takes other filters: numbers that are not the model's."""
+    with pytest.raises(UnsupportedError, match=reason):
+        openqnn.convert(net().eval(), (torch.randn(shape),))

@@ -61,6 +61,7 @@ class Importer(BaseImporter[ProgramNode]):
         self.t.keep_nodes = keep_quant_nodes
         self.notes = self.t.notes
         self.aliases = Aliases()
+        self.without_row: set[str] = set()  # ops that the table lacks
         self._depth = 0
 
     @property
@@ -205,6 +206,7 @@ class Importer(BaseImporter[ProgramNode]):
         translator = find(target)
         try:
             if translator is None:
+                self.without_row.add(op_label(target))
                 raise Refused(
                     f"{op_label(target)} has no QNN equivalent",
                     hint="`openqnn check` shows the whole model as a table",

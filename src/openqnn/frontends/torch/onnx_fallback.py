@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openqnn.errors import OpenQnnError, OpenQnnWarning, Problem, UnsupportedError
 from openqnn.formats.encodings import Parameter
@@ -20,12 +20,20 @@ from openqnn.frontends.dimensions import Dimensions, SourceInput
 from openqnn.frontends.frontend import Importer
 from openqnn.ir import Array, Graph
 
+if TYPE_CHECKING:
+    from openqnn.frontends.torch.importer import Importer as TorchImporter
+
 
 class FallbackImporter:
-    """An importer that is another one when the first cannot translate the model."""
+    """An importer that is another one when the first has no row for ops of the model.
 
-    def __init__(self, first: Importer, second: Callable[[], Importer]) -> None:
-        self._active = first
+    What the first refuses for a reason stays refused: torch's exporter leaves out dropout, and computes some
+    resizes otherwise.
+    """
+
+    def __init__(self, first: TorchImporter, second: Callable[[], Importer]) -> None:
+        self._first = first
+        self._active: Importer = first
         self._second = second
         self.on_node: Callable[[int, int], None] | None = None
         self.graph: Graph = first.graph
@@ -60,10 +68,11 @@ class FallbackImporter:
         try:
             return self._active.run()
         except UnsupportedError as error:
-            found = self._by_onnx()
+            refused = {p.op for p in error.problems}
+            found = self._by_onnx() if refused <= self._first.without_row else None
             if found is None:
                 raise
-            ops = ", ".join(sorted({p.op for p in error.problems}))
+            ops = ", ".join(sorted(refused))
             message = f"{ops}: not in our table; the model goes through torch's exporter to ONNX instead"
             warnings.warn(message, OpenQnnWarning, stacklevel=2)
             return found

@@ -19,7 +19,7 @@ _REASONS = {
     ),
     _COMPLEX: (
         "complex", "polar", "view_as_complex", "view_as_real", "_fft_r2c", "_fft_c2c", "_fft_c2r",
-        "fft_fft", "fft_rfft", "stft", "istft", "imag",
+        "fft_fft", "fft_rfft", "istft", "imag",
     ),
     _SOLVER: (
         "linalg_eig", "linalg_eigvals", "linalg_eigh", "_linalg_eigh", "_linalg_svd", "linalg_qr",

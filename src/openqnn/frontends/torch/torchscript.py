@@ -121,8 +121,12 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(logging.CRITICAL)
     sink = io.StringIO()
     try:
-        with captured_output(deque()), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-            with warnings.catch_warnings(action="ignore"):
-                yield
+        with (
+            captured_output(deque()),
+            contextlib.redirect_stdout(sink),
+            contextlib.redirect_stderr(sink),
+            warnings.catch_warnings(action="ignore"),
+        ):
+            yield
     finally:
         logger.setLevel(level)
