@@ -86,6 +86,7 @@ frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and P
 	OPENQNN_TENSORFLOW_PYTHON=$(CURDIR)/.venv-frameworks/bin/python \
 	  $(BIN)/python -m pytest -m "frameworks or slow" tests/frontends/tensorflow tests/frontends/tflite $(ARGS)
 	.venv-frameworks/bin/python -m pytest -m "slow or not slow" tests/frontends/torch tests/op_packages/test_frontends.py $(ARGS)
+	.venv-frameworks/bin/python -m pytest -m frameworks tests/docs $(ARGS)
 
 clean: ## Remove the virtual environments and everything built (the model cache stays)
 	rm -rf .venv .venv-ep* .venv-aimet .venv-attention .venv-frameworks .venv-explorer .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis

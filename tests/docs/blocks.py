@@ -2,7 +2,8 @@
 
 A block of `sh`, `python` or `console` runs. Of `console`, what follows `$ ` is run, and the rest is output. A
 block whose first line is a comment that begins with `NOT_RUN` does not run, and says to the reader why. Other
-languages are contents of files and output, and `text` is output.
+languages are contents of files and output, and `text` is output. A block of `sh frameworks` needs PyTorch or
+TensorFlow: `make frameworks` runs it.
 
 `python -m tests.docs.blocks PAGE` runs the blocks of a page in the working folder, one after the other, with
 a network for digits as model.onnx and data for it; Python's names live from block to block.
@@ -19,6 +20,7 @@ from pathlib import Path
 RUN = ("sh", "bash", "python", "console")
 SHOWN = ("text", "json", "yaml", "xml", "cpp", "toml", "html")
 NOT_RUN = "not run by the tests: "
+FRAMEWORKS = "frameworks"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[\w+-]*)(?P<more>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
 )
@@ -36,7 +38,7 @@ class Block:
     @property
     def runs(self) -> bool:
         first = self.text.partition("\n")[0].removeprefix("$ ").lstrip("#/ ")
-        return self.language in RUN and not first.startswith(NOT_RUN)
+        return self.language in RUN and self.more != FRAMEWORKS and not first.startswith(NOT_RUN)
 
 
 def blocks_of(page: Path) -> list[Block]:

@@ -6,27 +6,46 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests.docs.blocks import FRAMEWORKS
 from tests.libraries import need
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
 NOT_RUN = {"shared_buffers", "windows_hibernation", "arm64x"}
 
 
-def commands(name: str) -> str:
+def commands(name: str, kinds: tuple[str, ...] = ("sh",)) -> str:
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    return "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
+    return "".join(re.findall(rf"^```(?:{'|'.join(kinds)})\n(.*?)^```", text, re.M | re.S))
 
 
 @pytest.mark.parametrize("name", sorted({page.stem for page in PAGES.glob("*.md")} - NOT_RUN))
 def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
-    for library in ("htp", "cpu", "ir", "saver"):
-        need(library)
     script = commands(name)
     assert script.count("\n") > 4
+    succeed(script, tmp_path)
+
+
+@pytest.mark.frameworks
+def test_a_cnn_of_every_framework_runs(tmp_path: Path) -> None:
+    """All of the page, in an environment that has PyTorch and TensorFlow."""
+    pytest.importorskip("torch")
+    assert find_spec("tensorflow")
+    script = commands("cnn", ("sh", f"sh {FRAMEWORKS}"))
+    assert {"qnn-pytorch-converter", "qnn-tensorflow-converter"} <= set(script.split())
+    said = succeed(script, tmp_path)
+    for name in ("from_pt2", "from_pt", "from_saved_model", "from_tflite"):
+        assert re.search(rf"^{name} [\d.e-]+$", said, re.M), said
+
+
+def succeed(script: str, tmp_path: Path) -> str:
+    """What the script says, all of it; every command must succeed."""
+    for library in ("htp", "cpu", "ir", "saver"):
+        need(library)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {key: value for key, value in os.environ.items() if key != "QNN_SDK_ROOT"} | {"PATH": path}
     done = subprocess.run(
@@ -35,6 +54,7 @@ def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
     assert "Traceback" not in done.stdout
+    return done.stdout
 
 
 @pytest.mark.parametrize("name", sorted(NOT_RUN))

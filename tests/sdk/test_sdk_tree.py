@@ -75,6 +75,12 @@ def test_the_scripts_beside_the_tools(tree: Path, script: str, words: str) -> No
         assert shell(f"bash -n {shell_script}").returncode == 0
 
 
+def test_envcheck_tells_that_compilers_are_missing(tree: Path) -> None:
+    done = shell(f"PATH=/nowhere /bin/sh {tree}/bin/envcheck -a")
+    assert "[ERROR] no compiler" in done.stdout
+    assert done.returncode == 1
+
+
 def test_every_header_compiles_alone(tree: Path) -> None:
     include = tree / "include" / "QNN"
     headers = sorted(str(file.relative_to(include)) for file in include.rglob("*.h*"))

@@ -18,7 +18,8 @@ from openqnn.qnn.library import find_library
 from openqnn.sdk.native_code import MODEL_DLC, SAMPLE_APP, build_model_dlc
 from openqnn.sdk.setup_scripts import SCRIPTS
 
-HOST = "x86_64-linux-clang"
+LINUX, WINDOWS = "x86_64-linux-clang", "x86_64-windows-msvc"
+HOST = WINDOWS if sys.platform == "win32" else LINUX
 MARK = ".openqnn-sdk-tree"
 PARTS = ("bin", "lib", "include", "share", "examples")
 NO_LIBRARY = "Qualcomm's libraries are not installed: lib/ has none of them (pip install 'openqnn[qnn]')"
@@ -55,10 +56,13 @@ class SdkTree:
     notes: list[str] = field(default_factory=lambda: list[str]())
 
 
-def write_sdk_tree(root: Path, tools: Sequence[str], advisers: Sequence[str] = ()) -> SdkTree:
+def write_sdk_tree(
+    root: Path, tools: Sequence[str], advisers: Sequence[str] = (), host: str = HOST
+) -> SdkTree:
     """Writes the tree; an earlier one is replaced, a folder with anything else in it is not.
 
-    `advisers` are names of the original's tools that only tell what to use in their place.
+    `advisers` are names of the original's tools that only tell what to use in their place; `host` names the
+    folders of programs and libraries, as the SDK does.
     """
     check_sdk_folder(root)
     for part in PARTS:
@@ -66,7 +70,7 @@ def write_sdk_tree(root: Path, tools: Sequence[str], advisers: Sequence[str] = (
     root.mkdir(parents=True, exist_ok=True)
     (root / MARK).write_text("laid out by `openqnn sdk-tree`\n", encoding="utf-8")
     for name in (*tools, *advisers):
-        _write_program(root / "bin" / HOST / name, _wrapper(name))
+        _write_wrapper(root / "bin" / host, name)
     for name, text in SCRIPTS.items():
         _write_program(root / "bin" / name, text)
     headers = _write_headers(root)
@@ -74,8 +78,9 @@ def write_sdk_tree(root: Path, tools: Sequence[str], advisers: Sequence[str] = (
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(sample, root / place)
     shutil.copytree(SAMPLE_APP, root / "examples" / "QNN" / "SampleApp")
-    libraries, notes = _link_libraries(root / "lib" / HOST)
-    _add_model_dlc(root / "lib" / HOST, libraries, notes)
+    libraries, notes = _link_libraries(root / "lib" / host)
+    if host == LINUX:
+        _add_model_dlc(root / "lib" / host, libraries, notes)
     return SdkTree(root, list(tools), libraries, headers, notes)
 
 
@@ -87,15 +92,20 @@ def check_sdk_folder(root: Path) -> None:
         raise OutputError(f"{root} is not empty, and no `openqnn sdk-tree` made it", hint="give a new folder")
 
 
-def _wrapper(name: str) -> str:
-    """A shell script that runs a tool in the Python that this one is."""
+def _write_wrapper(folder: Path, name: str) -> None:
+    """A script, of the shell or of Windows' cmd, that runs a tool in the Python that this one is."""
     start = f"import sys; sys.argv[0] = {name!r}; from openqnn.cli.start import tool; sys.exit(tool())"
-    return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c {shlex.quote(start)} "$@"\n'
+    if folder.name == WINDOWS:
+        python = sys.executable.replace("%", "%%")
+        _write_program(folder / f"{name}.cmd", f'@"{python}" -P -c "{start}" %*\r\n')
+    else:
+        start = shlex.quote(start)
+        _write_program(folder / name, f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c {start} "$@"\n')
 
 
 def _write_program(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text.encode())  # the ends of lines are those of the text on every system
     path.chmod(0o755)
 
 
@@ -107,7 +117,10 @@ def _write_headers(root: Path) -> list[str]:
         up = "../" if "/" in name else ""
         whole = "System/QnnSystemInterface.h" if up else "QnnInterface.h"
         (include / name).write_text(f'#include "{up}{whole}"\n', encoding="utf-8")
-    _link_all(root / "share" / "QNN" / "converter" / "jni", sorted(include.glob("*.hpp")))
+    jni = root / "share" / "QNN" / "converter" / "jni"
+    jni.mkdir(parents=True)
+    for header in include.glob("*.hpp"):
+        shutil.copyfile(header, jni / header.name)
     return sorted(str(file.relative_to(include)) for file in include.rglob("*.h*"))
 
 

@@ -6,11 +6,13 @@ import shlex
 import sys
 
 _PYTHON = shlex.quote(sys.executable)
+_PYTHON_FOR_POWERSHELL = "'" + sys.executable.replace("'", "''") + "'"
 
 SETUP_SCRIPT = """#!/bin/bash
 # Source this: it sets QNN_SDK_ROOT and puts the tools and libraries of this tree first.
 here="${BASH_SOURCE[0]:-$0}"
-export QNN_SDK_ROOT="$(cd "$(dirname "$here")/.." && pwd)"
+QNN_SDK_ROOT="$(cd "$(dirname "$here")/.." && pwd)"
+export QNN_SDK_ROOT
 export QAIRT_SDK_ROOT="$QNN_SDK_ROOT"
 export SNPE_ROOT="$QNN_SDK_ROOT"
 export PATH="$QNN_SDK_ROOT/bin/x86_64-linux-clang:$PATH"
@@ -20,12 +22,19 @@ echo "[INFO] AISW SDK environment set"
 echo "[INFO] QNN_SDK_ROOT: $QNN_SDK_ROOT"
 """
 
-_POWERSHELL = """# Dot-source this: it sets QNN_SDK_ROOT and puts the tools of this tree first.
+_POWERSHELL = """# Dot-source this: it sets QNN_SDK_ROOT and puts the tools and libraries of this tree first.
 $env:QNN_SDK_ROOT = (Resolve-Path "$PSScriptRoot/..").Path
 $env:QAIRT_SDK_ROOT = $env:QNN_SDK_ROOT
 $env:SNPE_ROOT = $env:QNN_SDK_ROOT
 $separator = [IO.Path]::PathSeparator
-$env:PATH = "$env:QNN_SDK_ROOT/bin/x86_64-linux-clang$separator$env:PATH"
+function First($folder, $others) { (@($folder, $others) | Where-Object { $_ }) -join $separator }
+foreach ($target in "x86_64-windows-msvc", "x86_64-linux-clang") {
+  if (Test-Path "$env:QNN_SDK_ROOT/bin/$target") {
+    $env:PATH = First "$env:QNN_SDK_ROOT/bin/$target" $env:PATH
+    $env:LD_LIBRARY_PATH = First "$env:QNN_SDK_ROOT/lib/$target" $env:LD_LIBRARY_PATH
+  }
+}
+$env:PYTHONPATH = First "$env:QNN_SDK_ROOT/lib/python" $env:PYTHONPATH
 Write-Host "[INFO] AISW SDK environment set"
 Write-Host "[INFO] QNN_SDK_ROOT: $env:QNN_SDK_ROOT"
 """
@@ -60,14 +69,14 @@ compilers() {{
 case "${{1:--a}}" in
   -n) ndk ;;
   -c) compilers ;;
-  -a) compilers; ndk; missing=0; {_PYTHON} -P -m openqnn doctor || missing=1 ;;
+  -a) ndk; missing=0; compilers; {_PYTHON} -P -m openqnn doctor || missing=1 ;;
   *) echo "usage: envcheck [-n] [-c] [-a]"; [ "$1" = "-h" ] || missing=2 ;;
 esac
 exit $missing
 """
 
 _ENVCHECK_WINDOWS = f"""# What is installed and what works.
-& {sys.executable!r} -P -m openqnn doctor @args
+& {_PYTHON_FOR_POWERSHELL} -P -m openqnn doctor @args
 exit $LASTEXITCODE
 """
 
@@ -77,14 +86,14 @@ _LINUX = """#!/bin/sh
 missing=""
 for program in make g++ objcopy; do
   if command -v "$program" > /dev/null; then echo "$program: $(command -v "$program")"
-  else echo "$program: missing"; missing="build-essential binutils"; fi
+  else echo "$program: missing"; missing=1; fi
 done
 if command -v clang++ > /dev/null; then echo "clang++: $(command -v clang++)"
 else echo "clang++: missing (g++ will do)"; fi
 command -v aarch64-linux-gnu-g++ > /dev/null || echo "aarch64-linux-gnu-g++: missing (for arm64 Linux only)"
 [ -n "$missing" ] || exit 0
-if [ "$1" = "--install" ] && command -v apt-get > /dev/null; then apt-get install -y $missing
-else echo "install them: apt-get install $missing"; exit 1; fi
+if [ "$1" = "--install" ] && command -v apt-get > /dev/null; then apt-get install -y build-essential
+else echo "install them (on Debian: apt-get install build-essential)"; exit 1; fi
 """
 
 _WINDOWS = """# The programs that qnn-model-lib-generator can use on this machine.
