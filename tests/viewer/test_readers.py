@@ -11,8 +11,10 @@ import pytest
 from openqnn.errors import InputError, ModelError, UsageError
 from openqnn.frontends.tensorflow.graph_messages import _messages
 from openqnn.vendor.trust import trusting
+from openqnn.viewer.group_tree import group_tree
+from openqnn.viewer.match_views import match_views
 from openqnn.viewer.open_views import open_views
-from openqnn.viewer.page import html_page
+from openqnn.viewer.page import html_page, page_data
 from openqnn.viewer.view import View
 from tests.frontends.caffe.build import caffemodel, inputs_text
 from tests.models.fetch import model_path
@@ -82,10 +84,67 @@ def test_a_tflite_model_has_its_own_operators_and_encodings() -> None:
 def test_calls_in_a_saved_model_are_its_functions(kinds: dict[str, Path]) -> None:
     (view,) = open_views(kinds["SavedModel"])
     ops = {node.op for node in view.nodes}
-    assert {"Conv2D", "VarHandleOp", "Input", "Output"} <= ops
+    assert {"Conv2D", "Input", "Output"} <= ops
+    assert not ops & {"VarHandleOp", "ReadVariableOp", "Const"}  # what the model holds stands at its readers
+    variables = [t for n in view.nodes for t in n.inputs if t.shape and t.name.endswith("kernel")]
+    assert variables and all(t.dtype == "float32" for t in variables)
     assert not any("PartitionedCall" in op for op in ops)
     loose = {t.name for n in view.nodes for t in n.inputs} - {t.name for n in view.nodes for t in n.outputs}
     assert all(tensor.shape != () or tensor.dtype for node in view.nodes for tensor in node.inputs), loose
+
+
+def test_signatures_that_call_one_function_do_not_differ(tmp_path: Path) -> None:
+    saved = _messages()["SavedModel"]()
+    meta = saved.meta_graphs.add()
+    meta.meta_info_def.tags.append("serve")
+    function = meta.graph_def.library.function.add()
+    function.signature.name = "f"
+    function.signature.input_arg.add(name="x")
+    function.signature.output_arg.add(name="y")
+    function.node_def.add(name="model/relu", op="Relu", input=["x"])
+    function.ret["y"] = "model/relu:activations:0"
+    for number, name in enumerate(("serve", "serving_default")):
+        call = f"StatefulPartitionedCall{'_1' if number else ''}"
+        meta.graph_def.node.add(name=f"{name}_x", op="Placeholder")
+        node = meta.graph_def.node.add(name=call, op="StatefulPartitionedCall", input=[f"{name}_x"])
+        node.attr["f"].func.name = "f"
+        meta.signature_def[name].inputs["x"].name = f"{name}_x:0"
+        meta.signature_def[name].outputs["y"].name = f"{call}:0"
+    (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
+    first, second = open_views(tmp_path)
+    found = match_views(first, second)
+    assert len(found["pairs"]) == len(first.nodes) == 3 and not found["left"] and not found["right"]
+
+
+def test_shapes_of_an_onnx_file_are_inferred_or_said_to_be_unknown(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    make, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        make.make_node("Relu", ["x"], ["r"]),
+        make.make_node("Mystery", ["r"], ["m"], domain="of.mine"),
+        make.make_node("ReduceSum", ["r"], ["s"], keepdims=0),
+        make.make_node("Add", ["m", "s"], ["y"]),
+    ]
+    ends = [make.make_tensor_value_info(n, kind, s) for n, s in (("x", [None, "n", 4]), ("y", [2]))]
+    versions = [make.make_opsetid("", 17), make.make_opsetid("of.mine", 1)]
+    model = make.make_model(make.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=versions)
+    onnx.save(model, tmp_path / "m.onnx")
+    (view,) = open_views(tmp_path / "m.onnx")
+    told = {t.name: (t.dtype, t.shape) for node in view.nodes for t in (*node.inputs, *node.outputs)}
+    assert told == {
+        "x": ("float32", ("?", "n", 4)), "r": ("float32", ("unk__0", "n", 4)), "m": ("", None),
+        "s": ("float32", ()), "y": ("float32", (2,)),
+    }  # fmt: skip
+    record = view.nodes[2].record()["outputs"][0]
+    assert "shape" not in record
+
+
+@pytest.mark.parametrize("name", ["empty.onnx", "saver_output.c"])
+def test_an_empty_file_is_no_model(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    (tmp_path / "params.bin").write_bytes(b"")
+    with trusting(True), pytest.raises(ModelError, match="holds no"):
+        open_views(tmp_path / name)
 
 
 def test_a_frozen_graph_is_shown_up_to_its_ends(tmp_path: Path) -> None:
@@ -128,8 +187,19 @@ def test_a_debuggers_layers_are_in_its_order(kinds: dict[str, Path]) -> None:
     (view,) = open_views(kinds["debugger result"])
     layers = json.loads((kinds["debugger result"] / "debug.json").read_text())["layers"]
     assert [node.name for node in view.nodes] == [layer["tensor"] for layer in layers]
+    assert group_tree(view).items == list(range(len(view.nodes)))  # groups would change the order
+    assert all(overlay.least_is_worst == (overlay.unit == "dB") for overlay in view.overlays)
+    assert page_data([view])["shown"] == view.overlays[0].title
     added = next(overlay for overlay in view.overlays if overlay.title == "added")
     assert added.unit == "dB" and added.values
+
+
+def test_shares_of_what_is_right_are_best_when_large(tmp_path: Path) -> None:
+    rows = [{"Name": "a", "LayerType": "Conv2d", "CosineSimilarity": 0.9, "mse": 0.1, "sqnr": 30.0}]
+    (tmp_path / "summary.json").write_text(json.dumps(rows))
+    (view,) = open_views(tmp_path / "summary.json")
+    worst = {overlay.title: overlay.least_is_worst for overlay in view.overlays}
+    assert worst == {"CosineSimilarity": True, "mse": False, "sqnr": True}
 
 
 @pytest.mark.parametrize(

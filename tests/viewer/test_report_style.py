@@ -11,6 +11,9 @@ import pytest
 from openqnn.analysis.palette import DARK, LIGHT, node_link
 from openqnn.analysis.plain_page import page, table
 from tests.browser import FLAGS, chromium_or_skip
+from tests.cli.tool import openqnn as command
+from tests.cli.tool import tool
+from tests.viewer.axe import serious
 from tests.viewer.test_views import NASTY
 
 
@@ -51,3 +54,67 @@ def test_a_reports_layers_lead_to_their_nodes(kinds: dict[str, Path], tmp_path: 
         assert name in opened.inner_text("#panel") and "error, added" in opened.inner_text("#panel")
         browser.close()
     assert not said
+
+
+def reports(kinds: dict[str, Path], folder: Path) -> dict[str, tuple[str, str]]:
+    """Reports of the commands with what a link in them looks like, and a word of the panel that it opens."""
+    made = kinds["OpenQNN graph"].parent
+    data, log = str(made / "samples"), str(kinds["profiling log"])
+    source, fixed = str(kinds["ONNX"]), str(made / "fixed.oqnn")
+    asked = {
+        "quant": ("quantize", source, "--data", data, "-o", str(folder / "q.oqnn"), "--report"),
+        "estimate": ("estimate", fixed, "--html"),
+        "profile": ("profile", log, "--model", source, "--html"),
+        "log": ("profile", log, "--html"),
+        "lint": ("lint", fixed, "--html"),
+    }
+    for name, words in asked.items():
+        done = command(*words, str(folder / f"{name}.html"))
+        assert "error" not in done.err, done.err
+    assert command("evaluate", source, "--data", data, "-work_dir", str(folder / "evaluated")).code in (0, 1)
+    checked = ("--model", source, "--input_list", str(made / "list.txt"), "--output_dir")
+    config = folder / "config.json"
+    config.write_text('{"QUANTIZATION_VARIATIONS": ["tf"], "QUANTIZATION_ALGORITHMS": []}')
+    done = tool("qnn-quantization-checker", "--config_file", str(config), *checked, str(folder / "checked"))
+    assert done.code == 0, done.err
+    page = next(p for p in (folder / "checked").rglob("tf_*.html"))
+    return {
+        "quant.html": ("#all td.name a", "SQNR, entire"),
+        "estimate.html": ("td a", "time, estimate"),
+        "profile.html": ("td a", "time"),
+        "log.html": ("td a", "median"),
+        "lint.html": ("td a", "architecture findings"),
+        "evaluated/metrics-info.html": ("p a >> nth=1", "Output"),
+        str(page.relative_to(folder)): ("td a", "bit width"),
+    }
+
+
+def test_every_report_leads_to_the_nodes(kinds: dict[str, Path], tmp_path: Path) -> None:
+    """Those of six commands and a tool; and axe finds nothing serious in them."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    program = chromium_or_skip()
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        opened = browser.new_page(bypass_csp=True)
+        said: list[str] = []
+        opened.on("pageerror", lambda error: said.append(str(error)))
+        opened.on("request", lambda asked: said.append(asked.url) if "file:" not in asked.url else None)
+        for name, (link, word) in reports(kinds, tmp_path).items():
+            opened.goto((tmp_path / name).as_uri())
+            assert not serious(opened), name
+            shown = opened.inner_text(link if "nth" in link else f"{link} >> nth=0")
+            opened.click(link if "nth" in link else f"{link} >> nth=0")
+            opened.wait_for_selector("#panel h3")
+            panel = opened.inner_text("#panel")
+            assert word in panel and shown.removeprefix("onnx node ") in panel, (name, shown, panel)
+        browser.close()
+    assert not said
+
+
+def test_a_report_replaces_no_page_of_the_users(kinds: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "e.model.html").write_text("mine")
+    fixed = str(kinds["OpenQNN graph"].parent / "fixed.oqnn")
+    for words in (("estimate", fixed), ("lint", fixed), ("profile", str(kinds["profiling log"]))):
+        done = command(*words, "--html", str(tmp_path / "e.html"))
+        assert done.code == 1 and "e.model.html exists" in done.err
+    assert (tmp_path / "e.model.html").read_text() == "mine" and not (tmp_path / "e.html").exists()

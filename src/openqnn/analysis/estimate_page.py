@@ -7,13 +7,15 @@ from html import escape
 
 from openqnn.analysis.chip_fits import fits_for
 from openqnn.analysis.estimate import BYTES_PER_CYCLE, COSTED_SOC, PEAK_MACS, Estimate, LayerCost
-from openqnn.analysis.plain_page import Plot, keys, note, page, table, treemap
+from openqnn.analysis.plain_page import NodeName, Plot, keys, note, page, table, treemap
 
 NAMED = 10  # layers with their rank in the plot
 
 
-def estimate_page(name: str, found: Estimate, layers: Sequence[LayerCost], remark: str = "") -> str:
-    """The page of one model."""
+def estimate_page(
+    name: str, found: Estimate, layers: Sequence[LayerCost], remark: str = "", view: str = ""
+) -> str:
+    """The page of one model. `view` is the viewer's page beside it, in which layers are looked up."""
     chips = [
         (
             fit.chip,
@@ -37,7 +39,7 @@ def estimate_page(name: str, found: Estimate, layers: Sequence[LayerCost], remar
         table(("what", "bytes"), _memory(found)),
     ]
     if layers:
-        parts += ["<h2>Roofline</h2>", _roofline(found, layers), *_layers(layers)]
+        parts += ["<h2>Roofline</h2>", _roofline(found, layers), *_layers(layers, view)]
     return page("Estimate", parts)
 
 
@@ -77,18 +79,18 @@ def _roofline(found: Estimate, layers: Sequence[LayerCost]) -> str:
     return plot.svg() + keys(kinds)
 
 
-def _layers(layers: Sequence[LayerCost]) -> list[str]:
+def _layers(layers: Sequence[LayerCost], view: str) -> list[str]:
     kinds = list(dict.fromkeys(layer.ops[0] for layer in layers))
     rows = [
         (
-            layer.source or layer.name, ", ".join(layer.ops), round(layer.cycles), f"{layer.share:.1%}",
-            " ".join(layer.advice),
+            NodeName(layer.source or layer.name, view, layer.name), ", ".join(layer.ops),
+            round(layer.cycles), f"{layer.share:.1%}", " ".join(layer.advice),
         )
         for layer in layers[:100]
     ]  # fmt: skip
     return [
         "<h2>Layers</h2>",
         note("Each was compiled alone; cycles are its share of the whole graph's."),
-        treemap([(layer.name, layer.cycles, kinds.index(layer.ops[0])) for layer in layers]),
+        treemap([(layer.name, layer.cycles, kinds.index(layer.ops[0])) for layer in layers], view=view),
         table(("layer", "ops", "cycles", "share", "what would help"), rows),
     ]

@@ -83,8 +83,13 @@ if (find) find.addEventListener('input', () => {
 """Tables are sorted by a click or Enter on a head; the field `find` filters the table `all`."""
 
 
-def node_link(name: str, view: str) -> str:
-    """A node's name as HTML: a link to the node in the viewer's page that lies beside, where there is one."""
+def node_address(name: str, view: str) -> str:
+    """The address of a node in the viewer's page that lies beside a report, for an attribute of HTML."""
+    return f"{escape(quote(view), quote=True)}#node={quote(name, safe='')}"
+
+
+def node_link(shown: str, view: str, name: str = "") -> str:
+    """What is shown of a node as HTML: a link to it in the viewer's page, where there is one, by its name."""
     if not view:
-        return escape(name)
-    return f'<a href="{escape(quote(view), quote=True)}#node={quote(name, safe="")}">{escape(name)}</a>'
+        return escape(shown)
+    return f'<a href="{node_address(name or shown, view)}">{escape(shown)}</a>'

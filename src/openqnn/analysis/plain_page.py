@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, isfinite, log10
+from typing import TypeAlias
 
-from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE, node_address, node_link
 
 STYLE = (
     REPORT_STYLE
@@ -26,6 +28,19 @@ WIDTH, HEIGHT, LEFT, BELOW, ABOVE, RIGHT = 760, 300, 82, 40, 12, 34
 Points = Sequence[tuple[float, float]]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeName:
+    """A node in a cell of a table: `view` is the viewer's page beside the report, in which it is looked up by
+    the name that is shown, or by another."""
+
+    shown: str
+    view: str = ""
+    name: str = ""
+
+
+Cell: TypeAlias = str | float | int | NodeName | None
+
+
 def page(title: str, parts: Sequence[str]) -> str:
     """A whole HTML file; the parts are HTML."""
     return "\n".join((
@@ -43,9 +58,11 @@ def note(text: str) -> str:
     return f'<p class="note">{escape(text)}</p>'
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str | float | int | None]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """Numbers stand to the right, with as many digits as they need."""
-    numeric = [all(not isinstance(row[i], str) for row in rows) and bool(rows) for i in range(len(head))]
+    numeric = [
+        all(not isinstance(row[i], str | NodeName) for row in rows) and bool(rows) for i in range(len(head))
+    ]
     titles = "".join(f"<th{_class(n)}>{escape(word)}</th>" for word, n in zip(head, numeric, strict=True))
     lines = [
         "<tr>" + "".join(f"<td{_class(n)}>{_cell(cell)}</td>" for cell, n in zip(row, numeric, strict=True))
@@ -133,7 +150,8 @@ class Plot:
             marks.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
         middle = (LEFT + right) / 2
         return "\n".join((
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">',
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img"'
+            f' aria-label="{escape(self._labels[1])} by {escape(self._labels[0])}">',
             *marks,
             f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>',
             f'<line class="axis" x1="{LEFT}" x2="{LEFT}" y1="{ABOVE}" y2="{bottom}"/>',
@@ -158,8 +176,11 @@ def line_plot(
     return plot.svg() + (keys(list(series)) if len(series) > 1 else "")
 
 
-def treemap(items: Sequence[tuple[str, float, int]], width: int = 1000, height: int = 420) -> str:
-    """Areas by value, the largest first; each item is a name, a value and the number of its colour."""
+def treemap(
+    items: Sequence[tuple[str, float, int]], width: int = 1000, height: int = 420, view: str = ""
+) -> str:
+    """Areas by value, the largest first; each item is a name, a value and the number of its colour. `view` is
+    the viewer's page beside the report, to whose nodes the areas lead."""
     chosen = sorted((item for item in items if item[1] > 0), key=lambda item: -item[1])
     total = sum(value for _, value, _ in chosen)
     tiles: list[str] = []
@@ -168,8 +189,9 @@ def treemap(items: Sequence[tuple[str, float, int]], width: int = 1000, height: 
     ):
         share = f"{value / total:.1%}"
         tiles.append(
-            f'<g><rect class="tile" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
-            f' fill="{colour(index)}"><title>{escape(name)}: {number(value)} ({share})</title></rect>'
+            f'{_opening(name, view)}<rect class="tile" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}"'
+            f' height="{h:.1f}" fill="{colour(index)}">'
+            f"<title>{escape(name)}: {number(value)} ({share})</title></rect>"
         )
         room = int(w / 7)
         if h > 16 and room > 4:
@@ -177,9 +199,14 @@ def treemap(items: Sequence[tuple[str, float, int]], width: int = 1000, height: 
             tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 13:.1f}">{escape(shown)}</text>')
         if h > 30 and room > 4:
             tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 26:.1f}">{share}</text>')
-        tiles.append("</g>")
+        tiles.append("</a>" if view else "</g>")
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return f'<svg {size} role="img">{"".join(tiles)}</svg>'
+    role = "group" if view else "img"
+    return f'<svg {size} role="{role}" aria-label="areas by value">{"".join(tiles)}</svg>'
+
+
+def _opening(name: str, view: str) -> str:
+    return f'<a href="{node_address(name, view)}">' if view else "<g>"
 
 
 def _squarify(
@@ -257,7 +284,9 @@ def _class(is_number: bool) -> str:
     return ' class="n"' if is_number else ""
 
 
-def _cell(value: str | float | int | None) -> str:
+def _cell(value: Cell) -> str:
+    if isinstance(value, NodeName):
+        return node_link(value.shown, value.view, value.name)
     if value is None:
         return "-"
     if isinstance(value, int):

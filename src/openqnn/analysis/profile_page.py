@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from openqnn.analysis.plain_page import line_plot, note, page, table, treemap
+from openqnn.analysis.plain_page import NodeName, line_plot, note, page, table, treemap
 from openqnn.analysis.profile_nodes import NodeTime, totals
 from openqnn.analysis.profile_text import HOST_CYCLES, has_cycles, inferences_per_second
 from openqnn.formats.profiling_log import ProfilingLog
@@ -13,8 +13,9 @@ from openqnn.formats.profiling_log import ProfilingLog
 SHOWN = 200
 
 
-def profile_page(log: ProfilingLog, nodes: Sequence[NodeTime]) -> str:
-    """The page; `nodes` are those of the log, or of the source model."""
+def profile_page(log: ProfilingLog, nodes: Sequence[NodeTime], view: str = "") -> str:
+    """The page; `nodes` are those of the log, or of the source model, and `view` the viewer's page beside it,
+    in which they are looked up."""
     whole = totals(log)
     rate = inferences_per_second(log)
     parts = [
@@ -25,7 +26,7 @@ def profile_page(log: ProfilingLog, nodes: Sequence[NodeTime]) -> str:
     if has_cycles(log):
         parts.append(note(f"{HOST_CYCLES[0].upper()}{HOST_CYCLES[1:]}."))
     for unit in dict.fromkeys(node.unit for node in nodes):
-        parts += _nodes_of(unit, [node for node in nodes if node.unit == unit])
+        parts += _nodes_of(unit, [node for node in nodes if node.unit == unit], view)
     if not nodes:
         parts.append(note("No node is in this log: make it with --profiling_level detailed."))
     if whole:
@@ -36,16 +37,16 @@ def profile_page(log: ProfilingLog, nodes: Sequence[NodeTime]) -> str:
     return page("Profile", parts)
 
 
-def _nodes_of(unit: str, nodes: Sequence[NodeTime]) -> list[str]:
+def _nodes_of(unit: str, nodes: Sequence[NodeTime], view: str) -> list[str]:
     total = sum(node.typical for node in nodes) or 1.0
     ops = list(dict.fromkeys(node.op or "node" for node in nodes))
     rows = [
-        (node.name, node.op, node.typical, f"{node.typical / total:.1%}", len(node.values))
+        (NodeName(node.name, view), node.op, node.typical, f"{node.typical / total:.1%}", len(node.values))
         for node in nodes[:SHOWN]
     ]
     return [
         f"<h2>Nodes in {escape(unit)}</h2>",
-        treemap([(node.name, node.typical, ops.index(node.op or "node")) for node in nodes]),
+        treemap([(node.name, node.typical, ops.index(node.op or "node")) for node in nodes], view=view),
         table(("node", "op", f"median {unit}", "share", "executions"), rows),
     ]
 

@@ -8,7 +8,7 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
-from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE, node_link
 from openqnn.analysis.quant_report import GOOD_SQNR, OutputReport, QuantReport, TensorReport
 
 STYLE = (
@@ -38,8 +38,8 @@ def is_quant_page(path: Path) -> bool:
     return False
 
 
-def quant_page(report: QuantReport) -> str:
-    """The whole file."""
+def quant_page(report: QuantReport, view: str = "") -> str:
+    """The whole file. `view` is the viewer's page beside it, in which names of tensors are looked up."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -50,14 +50,14 @@ def quant_page(report: QuantReport) -> str:
             f'<p class="verdict">{escape(report.verdict)}</p>' if report.verdict else "",
             _facts(report),
             "<h2>Outputs against floating point</h2>",
-            _outputs(report.outputs),
+            _outputs(report.outputs, view),
             "<h2>Signal to noise ratio through the graph</h2>",
             _course(report.tensors),
             "<h2>Where most is lost, and what would mend it</h2>",
             _worst(report.worst, report.tensors),
             "<h2>All tensors</h2>",
             '<input id="find" placeholder="find a tensor" aria-label="find a tensor">',
-            _all(report.tensors),
+            _all(report.tensors, view),
             f"<script>{REPORT_SCRIPT}</script></body></html>",
         ]
     )
@@ -87,17 +87,17 @@ def _anchors(tensors: Sequence[TensorReport]) -> dict[str, str]:
     return {t.name: f"t{i}" for i, t in enumerate(tensors)}
 
 
-def _outputs(outputs: Sequence[OutputReport]) -> str:
+def _outputs(outputs: Sequence[OutputReport], view: str) -> str:
     rows = (
-        f'<tr><td class="name">{escape(_labelled(o))}</td>{_number(o.sqnr, " dB")}'
+        f'<tr><td class="name">{node_link(o.name, view)}{_part(o)}</td>{_number(o.sqnr, " dB")}'
         f'<td class="n">{o.cosine:.6f}</td></tr>'
         for o in outputs
     )
     return _table(("output", "SQNR", "cosine"), rows)
 
 
-def _labelled(output: OutputReport) -> str:
-    return f"{output.name}: {output.part}" if output.part else output.name
+def _part(output: OutputReport) -> str:
+    return f": {escape(output.part)}" if output.part else ""
 
 
 def _course(tensors: Sequence[TensorReport]) -> str:
@@ -116,7 +116,7 @@ def _course(tensors: Sequence[TensorReport]) -> str:
     )
     ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db}</text>' for db in range(0, int(top) + 1, 20))
     goal = f'<line class="goal" x1="25" x2="{width}" y1="{y(GOOD_SQNR):.1f}" y2="{y(GOOD_SQNR):.1f}"/>'
-    box = f'viewBox="0 0 {width} {height}" role="img" aria-label="SQNR in dB"'
+    box = f'viewBox="0 0 {width} {height}" role="group" aria-label="SQNR in dB"'
     unit = f'<text x="0" y="9">dB</text><text x="{width - 90}" y="{height - 4}">order of the graph</text>'
     legend = (
         "<p>A dot is a tensor; it leads to its row. Above the line,"
@@ -138,19 +138,20 @@ def _worst(worst: Sequence[TensorReport], tensors: Sequence[TensorReport]) -> st
     return _table(("tensor", "op", "SQNR", "alone", "values and range", "what would mend it"), rows)
 
 
-def _all(tensors: Sequence[TensorReport]) -> str:
+def _all(tensors: Sequence[TensorReport], view: str) -> str:
     anchors = _anchors(tensors)
     legend = (
         "<p>SQNR: with the noise of the tensors before; alone: what the encoding itself allows. Bars are"
         " counts on a logarithmic scale, red lines the ends of the encoding.</p>"
     )
-    return legend + _table(HEAD, (_row(t, anchors[t.name]) for t in tensors), ' id="all"')
+    return legend + _table(HEAD, (_row(t, anchors[t.name], view) for t in tensors), ' id="all"')
 
 
-def _row(t: TensorReport, anchor: str) -> str:
+def _row(t: TensorReport, anchor: str, view: str) -> str:
     weak = t.own_sqnr < GOOD_SQNR / 2
     return (
-        f'<tr id="{anchor}"><td class="name">{escape(t.name)}</td><td>{escape(t.op)}</td><td>{t.dtype}</td>'
+        f'<tr id="{anchor}"><td class="name">{node_link(t.name, view)}</td>'
+        f"<td>{escape(t.op)}</td><td>{t.dtype}</td>"
         f"{_number(t.sqnr, ' dB')}{_number(t.own_sqnr, ' dB', weak)}{_number(100 * t.clipped, ' %')}"
         f'<td class="n">{t.low:.4g} to {t.high:.4g}</td>'
         f'<td class="n">{t.seen_low:.4g} to {t.seen_high:.4g}</td>'

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from math import isfinite
 
+from openqnn.analysis.palette import node_link
 from openqnn.analysis.plain_page import Plot, keys, note, number, page, table
 from openqnn.evaluation.comparators import PERCENT, Comparator
 from openqnn.evaluation.evaluate_model import SUCCESS, Row
@@ -30,9 +31,14 @@ document.querySelectorAll('table').forEach(table => table.rows[0].querySelectorA
 </script>"""
 
 
-def results_page(name: str, rows: Sequence[Row], comparator: Comparator | None) -> str:
-    """The whole file."""
+def results_page(
+    name: str, rows: Sequence[Row], comparator: Comparator | None, view: str = "", outputs: Sequence[str] = ()
+) -> str:
+    """The whole file. `view` is the viewer's page of the graph beside it, where the outputs are looked up."""
     parts = [note(_summary(rows, comparator))]
+    if view:
+        found = ", ".join(node_link(output, view) for output in outputs)
+        parts.append(f'<p>Outputs in <a href="{escape(view)}">the graph</a>: {found}</p>')
     for title, values, higher in _measures(rows, comparator):
         parts += [f"<h2>{escape(title)} against cost</h2>", pareto_plot(values, title, higher)]
     parts += ["<h2>Ranking</h2>", _ranking(rows, comparator), "<h2>All columns</h2>", _all(rows, comparator)]

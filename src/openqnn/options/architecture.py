@@ -29,4 +29,5 @@ class LintOptions:
     """The report."""
 
     json: bool = option(False, "--json", help="print the findings as JSON")
+    html: str = option("", "--html", metavar="FILE", help="write a page whose findings lead to their nodes")
     graph: str = option("", "--graph", metavar="NAME", help="the graph, where a file holds several")

@@ -50,7 +50,13 @@ def replay(backend: Backend, program: str, folder: str) -> list[Net]:
     library.handle.openqnn_record(c.byref(interface))
     # The program opens its weights by their bare name.
     with chdir(folder), backend.api.quiet():
-        code = library.handle.openqnn_replay(1, (c.c_char_p * 2)(b"replay", None))
+        try:
+            run = library.handle.openqnn_replay
+        except AttributeError:
+            raise ModelError(
+                f"{folder}: its source holds no program", hint="is it what libQnnSaver wrote?"
+            ) from None
+        code = run(1, (c.c_char_p * 2)(b"replay", None))
     if library.handle.openqnn_misses_weights():
         raise ModelError(f"{folder}/{WEIGHTS} is cut off", hint="copy it again, or let Saver write it again")
     if recorder.error is None and code:

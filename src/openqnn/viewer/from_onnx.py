@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PYTHON_LINE = "pkg.torch.onnx.stack_trace"
 MODULES = "pkg.torch.onnx.name_scopes"
 CONSTANT = "Constant"
+SMALL = 4096  # bytes of a weight that may hold a shape
 LABELS = {"float": "float32", "double": "float64"}  # where ONNX's name is not that of our types
 
 
@@ -32,7 +33,9 @@ def view_from_onnx(path: str | os.PathLike[str]) -> View:
         model = onnx.load(os.fspath(path), load_external_data=False)
     except Exception as error:  # protobuf raises several kinds
         raise ModelError(f"{path}: not an ONNX model: {error}") from error
-    tensors = _tensors(model.graph, _Arrays(Path(path)))
+    if not model.graph.node and not model.graph.output:
+        raise ModelError(f"{path}: not an ONNX model: it holds no graph", hint="was it written to the end?")
+    tensors = _tensors(_with_shapes(model), _Arrays(Path(path)))
     weights = {tensor.name for tensor in model.graph.initializer}
     constants = [node for node in model.graph.node if node.op_type == CONSTANT]
     tensors |= {node.output[0]: _constant(node) for node in constants}
@@ -69,11 +72,27 @@ class _Arrays:
             return {"not readable": str(error)}
 
 
+def _with_shapes(model: onnx.ModelProto) -> onnx.GraphProto:
+    """The graph with the shapes and types that ONNX infers, as far as it can: files rarely have them."""
+    import onnx
+
+    for tensor in model.graph.initializer:
+        if len(tensor.raw_data) > SMALL:  # only shapes are computed with, and weights would be copied twice
+            tensor.ClearField("raw_data")
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    except Exception:  # a model that breaks ONNX's rules is shown as it stands
+        return model.graph
+
+
 def _tensors(graph: onnx.GraphProto, arrays: _Arrays) -> dict[str, ViewTensor]:
     found: dict[str, ViewTensor] = {}
     for info in (*graph.value_info, *graph.input, *graph.output):
         kind = info.type.tensor_type
-        dims = tuple(d.dim_param or int(d.dim_value) for d in kind.shape.dim)
+        known = tuple(
+            d.dim_param or (int(d.dim_value) if d.HasField("dim_value") else "?") for d in kind.shape.dim
+        )
+        dims = known if kind.HasField("shape") else None
         found[info.name] = ViewTensor(info.name, _type_name(kind.elem_type), dims)
     for tensor in graph.initializer:
         weight = partial(arrays.figures, tensor.name)

@@ -37,7 +37,9 @@ class Group:
 
 
 def group_tree(view: View) -> Group:
-    """The whole as a group, with groups in it."""
+    """The whole as a group, with groups in it. A list is none: its order is what it tells."""
+    if not view.edges():
+        return Group("", "", list(range(len(view.nodes))))
     scopes = [scope_of(node) for node in view.nodes]
     if not any(scopes):
         return _by_repeats(view.nodes)

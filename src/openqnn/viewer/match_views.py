@@ -130,6 +130,8 @@ def _changes(first: ViewNode, second: ViewNode, alike: bool) -> list[str]:
 
 def _turned(first: ViewTensor, second: ViewTensor) -> bool:
     """Whether only the order of axes differs, or the shape is open on one side."""
+    if first.shape is None or second.shape is None:
+        return first.dtype == second.dtype
     settled = all(isinstance(size, int) and size > 0 for size in first.shape)
     same = sorted(map(str, first.shape)) == sorted(map(str, second.shape))
     return first.dtype == second.dtype and (same or not settled)

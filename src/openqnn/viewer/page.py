@@ -44,7 +44,19 @@ def page_data(
 ) -> dict[str, Any]:
     """What the page's script reads: panes with groups and edges, and what differs from pane to pane."""
     panes = [pane_record(view, overlays, embed=embed) for view in with_scopes(views)]
-    return {"panes": panes, "diffs": [match_views(a, b) for a, b in pairwise(views)]}
+    title = _first_shown(views, overlays, panes)
+    diffs = [match_views(a, b) for a, b in pairwise(views)]
+    return {"panes": panes, "diffs": diffs} | ({"shown": title} if title else {})
+
+
+def _first_shown(
+    views: Sequence[View], overlays: Sequence[Overlay], panes: Sequence[Mapping[str, Any]]
+) -> str:
+    """The overlay that is chosen at the start: the first of those that were given, or what a list tells."""
+    there = {overlay["title"] for pane in panes for overlay in pane["overlays"]}
+    lists = [view for view, pane in zip(views, panes, strict=True) if view.overlays and not pane["edges"]]
+    told = (*(o.title for o in overlays), *(view.overlays[0].title for view in lists))
+    return next((title for title in told if title in there), "")
 
 
 def pane_record(view: View, overlays: Sequence[Overlay] = (), *, embed: bool = True) -> dict[str, Any]:

@@ -7,10 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openqnn.errors import InputError, OpenQnnError
 from openqnn.viewer.view import Overlay
+
+if TYPE_CHECKING:
+    from openqnn.analysis.quant_report import QuantReport
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -147,6 +150,29 @@ def _of_estimate(_: Path, content: Mapping[str, Any]) -> list[Overlay]:
         Overlay("time, estimate", _numbers(rows, "name", "cycles"), "cycles", notes=advice),
         Overlay("bytes, estimate", _numbers(rows, "name", "bytes"), "B"),
     ]
+
+
+def quant_overlays(report: QuantReport) -> list[Overlay]:
+    """Noise of the tensors of a quantization report: in the whole graph, and by their own encodings."""
+    shown = [tensor for tensor in report.tensors if not tensor.is_weight]
+    figures = {
+        "SQNR, entire": {t.name: t.sqnr for t in shown},
+        "SQNR, own encoding": {t.name: t.own_sqnr for t in shown},
+        "clipped": {t.name: 100 * t.clipped for t in shown},
+    }
+    notes = {t.name: t.advice for t in shown if t.advice}
+    return [
+        Overlay(
+            title, {name: value for name, value in values.items() if isfinite(value)},
+            "%" if title == "clipped" else "dB", title != "clipped", notes=notes if not index else {},
+        )
+        for index, (title, values) in enumerate(figures.items())
+    ]  # fmt: skip
+
+
+def record_overlays(content: Mapping[str, Any]) -> list[Overlay]:
+    """Overlays from a record that a command would print with --json."""
+    return [o for o in _of_content(Path("record.json"), content) if o.is_about_something]
 
 
 def _of_profile(_: Path, content: Mapping[str, Any]) -> list[Overlay]:

@@ -9,14 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ViewTensor:
-    """A tensor at a node: `origin` says where its encoding came from, `statistics` what a constant holds.
+    """A tensor at a node: `origin` says where its encoding came from, `statistics` what a constant holds. A
+    shape that the file does not tell is None, which is not that of a single number.
 
     `weight` computes the statistics when they are asked for: a page that is served asks for them one by one.
     """
 
     name: str
     dtype: str
-    shape: tuple[int | str, ...] = ()
+    shape: tuple[int | str, ...] | None = None
     encoding: str = ""
     origin: str = ""
     statistics: dict[str, Any] | None = None
@@ -27,7 +28,9 @@ class ViewTensor:
         return self.weight() if self.statistics is None and self.weight is not None else self.statistics
 
     def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
+        found: dict[str, Any] = {"name": self.name, "dtype": self.dtype}
+        if self.shape is not None:
+            found["shape"] = list(self.shape)
         if self.encoding:
             found["encoding"] = self.encoding
         if self.origin:

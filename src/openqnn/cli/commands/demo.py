@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NETWORK, INPUT, SHAPE = "centerface", "input.1", (1, 3, 128, 160)
 CALIBRATION = ("chelsea", "coffee", "rocket", "motorcycle_left", "zidane", "bus")  # two with faces
 PHOTO = "astronaut"
+VIEW = "graph.html"
 CHIP = "SM8650"
 
 
@@ -57,7 +58,7 @@ def run_demo(arguments: Namespace) -> Report:
     _say("5/6", "write the quantization report")
     _write_report(graph, fixed, samples, folder / "report.html")
     _say("6/6", "write the graph as a page")
-    _write_view(graph, fixed, folder / "graph.html")
+    _write_view(graph, fixed, folder / VIEW)
     return Report(record, lambda: _print_files(folder))
 
 
@@ -130,7 +131,7 @@ def _write_report(graph: Graph, fixed: Graph, samples: list[dict[str, Array]], t
     from openqnn.formats.atomic import replacing
 
     with replacing(target) as file:
-        file.write(quant_page(quant_report(graph, fixed, samples)).encode())
+        file.write(quant_page(quant_report(graph, fixed, samples), VIEW).encode())
 
 
 def _write_view(graph: Graph, fixed: Graph, target: Path) -> None:
@@ -150,7 +151,7 @@ def _print_files(folder: Path) -> None:
     print(
         f"\nOpen these pages in a browser:\n"
         f"  {folder}/report.html           what quantization costs, by layer\n"
-        f"  {folder}/graph.html            both graphs side by side\n"
+        f"  {folder}/{VIEW}            both graphs side by side\n"
         f"Beside them:\n"
         f"  {folder}/face.quantized.oqnn   the graph in fixed point\n"
         f"{compiled if (folder / 'face.bin').is_file() else ''}"

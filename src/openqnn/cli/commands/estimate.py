@@ -7,9 +7,11 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.command import Command, print_json
+from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.estimate import EstimateOptions
 from openqnn.options.field import read_options
@@ -29,11 +31,13 @@ def run_estimate(arguments: Namespace) -> int:
     options = read_options(arguments, EstimateOptions)
     for place in filter(None, (options.html, options.trace)):
         check_place(place)
+    if options.html:
+        check_beside(options.html)
     graph, note = _in_fixed_point(open_graph(source.model, **source.settings()), options.act_bw)
     found = estimate_graph(graph)
     layers = [] if options.whole else layer_costs(graph, found)
     if options.html:
-        _write_page(options.html, source.model, found, layers, note)
+        _write_page(options.html, source.model, graph, found, layers, note)
     if options.trace:
         _write_trace(options.trace, graph)
     if options.json:
@@ -50,11 +54,19 @@ def run_estimate(arguments: Namespace) -> int:
     return 0
 
 
-def _write_page(path: str, model: str, found: Estimate, layers: Sequence[LayerCost], note: str) -> None:
+def _write_page(
+    path: str, model: str, graph: Graph, found: Estimate, layers: Sequence[LayerCost], note: str
+) -> None:
+    """The report, and beside it the graph in the viewer, coloured by the cycles of its layers."""
     from openqnn.analysis.estimate_page import estimate_page
+    from openqnn.viewer.read_overlays import record_overlays
+
+    record = {"layers": [dataclasses.asdict(cost) for cost in layers]}
+    overlays = record_overlays(record) if layers else []
+    view = write_graph_beside(path, graph, Path(model).name, overlays)
 
     with replacing(path) as file:
-        file.write(estimate_page(model, found, layers, note).encode("utf-8"))
+        file.write(estimate_page(model, found, layers, note, view).encode("utf-8"))
 
 
 def _write_trace(path: str, graph: Graph) -> None:

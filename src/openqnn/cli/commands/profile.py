@@ -7,9 +7,11 @@ import json
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openqnn.cli.command import Command, print_json
+from openqnn.cli.shared.view_beside import check_beside, write_beside
 from openqnn.errors import UsageError
 from openqnn.options.field import option, read_options
 
@@ -63,6 +65,8 @@ def run_profile(arguments: Namespace) -> int:
         return _run_diff(options)
     if len(options.logs) != 1:
         raise UsageError("one log at a time", hint="openqnn profile diff LOG LOG compares two")
+    if options.html:
+        check_beside(options.html)
     log = read_profiling_log(options.logs[0])
     nodes = _nodes(log, options.model)
     _write_files(log, nodes, options)
@@ -99,14 +103,25 @@ def _write_files(log: ProfilingLog, nodes: Sequence[NodeTime], options: ProfileO
     from openqnn.formats.atomic import replacing
 
     if options.html:
+        view = _write_view(log, nodes, options)
         with replacing(options.html) as file:
-            file.write(profile_page(log, nodes).encode("utf-8"))
+            file.write(profile_page(log, nodes, view).encode("utf-8"))
     if options.trace:
         with replacing(options.trace) as file:
             file.write(json.dumps(chrome_trace(log)).encode("utf-8"))
     if options.perfetto:
         with replacing(options.perfetto) as file:
             file.write(perfetto_trace(log))
+
+
+def _write_view(log: ProfilingLog, nodes: Sequence[NodeTime], options: ProfileOptions) -> str:
+    """The model in the viewer, coloured by what its nodes took, or the log where no model is named."""
+    from openqnn.viewer.open_views import open_views
+    from openqnn.viewer.readers.profile import profile_view, time_overlays
+
+    if options.model:
+        return write_beside(options.html, open_views(options.model), time_overlays(nodes))
+    return write_beside(options.html, [profile_view(Path(log.path))] if nodes else [])
 
 
 def _print(log: ProfilingLog, nodes: Sequence[NodeTime], most: int) -> None:

@@ -20,6 +20,7 @@ from openqnn.cli.shared.quantizing import (
     warn,
     write_encodings,
 )
+from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
 from openqnn.errors import OutputError, UsageError
 from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.field import read_options
@@ -152,6 +153,7 @@ def _check_beside(asked: Asked, output: QuantizeOutput, target: Path, source: Pa
             raise OutputError(f"--report {report} is {what} itself", hint="give another file")
     if report.exists() and not is_quant_page(report) and not output.overwrite:
         raise OutputError(f"{report} exists and is no report", hint="--overwrite replaces it")
+    check_beside(report, overwrite=output.overwrite)
 
 
 def _code(mixed: Mixed | None, target: Path) -> int:
@@ -170,6 +172,7 @@ def _compared(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput)
     """The result beside floating point, which is written as a page where one was asked for."""
     from openqnn.analysis.quant_page import quant_page
     from openqnn.analysis.quant_report import OutputReport, quant_report
+    from openqnn.viewer.read_overlays import quant_overlays
 
     if found.tested is None:
         warn("no report: all samples have NaN")
@@ -183,8 +186,9 @@ def _compared(found: Outcome, made: Graph, asked: Asked, output: QuantizeOutput)
         report, on=found.tested.words, verdict=str(found.verdict or ""), facts=_facts(found, made, asked)
     )
     if output.report:
+        view = write_graph_beside(output.report, made, made.name, quant_overlays(report))
         with replacing_any_kind(output.overwrite), replacing(output.report) as file:
-            file.write(quant_page(report).encode())
+            file.write(quant_page(report, view).encode())
     return report
 
 

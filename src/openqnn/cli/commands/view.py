@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.serve_pages import serve_pages
+from openqnn.cli.shared.view_beside import is_view_page
 from openqnn.errors import OutputError, UsageError
 from openqnn.options.field import read_options
 from openqnn.options.view import ViewOptions
@@ -17,8 +18,6 @@ from openqnn.options.view import ViewOptions
 if TYPE_CHECKING:
     from openqnn.viewer.server import Answer, Pages, Query
     from openqnn.viewer.view import View
-
-PAGE_MARK = "<title>OpenQNN viewer</title>"
 
 
 def run_view(arguments: Namespace) -> int | Report:
@@ -92,7 +91,7 @@ def _check_page(target: Path) -> None:
     """A page of the viewer may be replaced, other files of the user's not."""
     if target.is_dir():
         raise OutputError(f"{target} is a directory", hint="give the name of a file")
-    if target.exists() and PAGE_MARK not in target.read_text(encoding="utf-8", errors="replace")[:4096]:
+    if target.exists() and not is_view_page(target):
         raise OutputError(f"{target} exists and is not a page of this viewer", hint="give another name")
 
 

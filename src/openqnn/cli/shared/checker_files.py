@@ -12,9 +12,11 @@ import numpy as np
 
 from openqnn.analysis.accuracy.quantization_checks import COLUMNS, CheckResult
 from openqnn.analysis.accuracy.tensor_folder import safe_path
-from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
+from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE, node_link
+from openqnn.cli.shared.view_beside import write_graph_beside
 from openqnn.formats.atomic import replacing
-from openqnn.ir import Array
+from openqnn.ir import Array, Graph
+from openqnn.viewer.view import Overlay
 
 LEGEND = {
     "stats": "Indicates whether the data is symmetric or not.",
@@ -38,6 +40,7 @@ class CheckerFiles:
         (place / logs).mkdir(parents=True, exist_ok=True)
         self.log = place / logs / f"{time}.txt"
         self.lines: list[str] = []
+        self._view = ""
 
     def say(self, text: str) -> None:
         """Prints a line and keeps it for the log, which is valid at any time."""
@@ -52,6 +55,19 @@ class CheckerFiles:
     def close(self) -> None:
         print(self.log)
 
+    def view(self, graph: Graph, failed: Mapping[str, Mapping[str, int]]) -> None:
+        """The graph in the viewer, to whose nodes the pages lead: how many checks failed, for each option."""
+        overlays = [
+            Overlay(f"failed checks, {option}", {name: float(count) for name, count in counts.items()})
+            for option, counts in failed.items()
+        ]
+        self._view = write_graph_beside(self._html(f"{graph.name}.html"), graph, graph.name, overlays)
+
+    def _html(self, name: str) -> Path:
+        folder = self.place / "html"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / safe_path(name).replace("/", "_")
+
     def page(self, option: str, source: str, model: str, results: Sequence[CheckResult]) -> None:
         """One HTML file for an option and an input."""
         title = f"Results for quantizer: {option} using input file: {source} on model: {model}"
@@ -63,8 +79,9 @@ class CheckerFiles:
             f"<style>{REPORT_STYLE}{STYLE}</style></head><body><h1>{escape(title)}</h1><h2>Legend:</h2>"
             f"<table><tr><th>Quantization Checker Name</th><th>Description</th></tr>{legend}</table>"
             "<h2>Summary of failed nodes that should be inspected: (Total number of nodes analyzed: "
-            f"{len(nodes)} Total number of failed nodes: {len(failed)})</h2>{_table(failed)}"
-            f"<h2>Results for all nodes:</h2>{_table(nodes)}<script>{REPORT_SCRIPT}</script></body></html>"
+            f"{len(nodes)} Total number of failed nodes: {len(failed)})</h2>{_table(failed, self._view)}"
+            f"<h2>Results for all nodes:</h2>{_table(nodes, self._view)}"
+            f"<script>{REPORT_SCRIPT}</script></body></html>"
         )
         self._write(Path("html") / f"{option}_{safe_path(source).replace('/', '_')}.html", text.encode())
 
@@ -132,16 +149,22 @@ def _fails(found: Mapping[str, bool]) -> bool:
     return not all(passed for name, passed in found.items() if name != "data_distribution_analyzer")
 
 
-def _table(nodes: Mapping[Node, Mapping[str, bool]]) -> str:
+def _table(nodes: Mapping[Node, Mapping[str, bool]], view: str) -> str:
     head = "".join(f"<th>{escape(h)}</th>" for h in (*HEAD, *COLUMNS.values()))
     rows = "".join(
         "<tr>"
-        + "".join(f"<td>{escape(word)}</td>" for word in node)
+        + "".join(f"<td>{word}</td>" for word in _words(node, view))
         + "".join(f'<td class="{w}">{w}</td>' for w in (_word(found.get(name)) for name in COLUMNS))
         + "</tr>"
         for node, found in nodes.items()
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _words(node: Node, view: str) -> tuple[str, ...]:
+    """What a row begins with, as HTML: names lead to the node in the viewer's page."""
+    op, name, kind = node
+    return node_link(op, view), node_link(name, view), escape(kind)
 
 
 def _word(passed: bool | None) -> str:

@@ -141,6 +141,7 @@ class Checking:
 
     def _write(self) -> None:
         wanted = self.config.flag("OUTPUT_CSV", self.config.options.output_csv)
+        self._write_view()
         for option, results in self.found.items():
             static = [*results[WEIGHT], *results[BIAS]]
             for index in range(max(1, len(results) - 2)):
@@ -158,6 +159,15 @@ class Checking:
         self.files.failures("WEIGHTS", "Weight Node", {o: f[WEIGHT] for o, f in self.found.items()})
         self.files.failures("BIASES", "Bias Node", {o: f[BIAS] for o, f in self.found.items()})
         self._histograms()
+
+    def _write_view(self) -> None:
+        graph = next(iter(self.graphs.values()))[0]
+        failed: dict[str, dict[str, int]] = {}
+        for option, results in self.found.items():
+            counts = failed.setdefault(option, {})
+            for result in (r for rows in results.values() for r in rows if not r.passed):
+                counts[result.op] = counts.get(result.op, 0) + 1
+        self.files.view(graph, failed)
 
     def _histograms(self) -> None:
         options = self.config.options

@@ -46,7 +46,7 @@ def evaluate_config(request: Request) -> Evaluated:
         subject, config.inferences, config.reference, _judging(config, subject, Scoring(config, prepared)),
         request.means(folder),
     )  # fmt: skip
-    found = Evaluated(config.model.name, _ordered(rows, config), config.comparator, folder)
+    found = Evaluated(config.model.name, _ordered(rows, config), config.comparator, folder, graph)
     write_results(found)
     _say_mismatches(request, config, rows)
     return found

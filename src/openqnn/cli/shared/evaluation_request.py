@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.shared.view_beside import write_graph_beside
 from openqnn.errors import InputError, ModelError, OpenQnnError, OutputError, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.options.evaluator import EvaluatorConfig, EvaluatorMinimal, EvaluatorShared
@@ -19,6 +20,7 @@ from openqnn.options.field import read_options
 if TYPE_CHECKING:
     from openqnn.evaluation.comparators import Comparator
     from openqnn.evaluation.evaluate_model import Judging, Means, Row, Subject
+    from openqnn.ir import Graph
 
 CSV, PAGE, RECORD = "metrics-info.csv", "metrics-info.html", "metrics-info.json"
 SOURCES = (".onnx", ".pt", ".pt2", ".tflite", ".pb", ".oqnn")
@@ -32,6 +34,7 @@ class Evaluated:
     rows: list[Row]
     comparator: Comparator | None
     folder: Path
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ def _evaluate_one(request: Request, source: Path, inputs: str, folder: Path) -> 
     judging = judging_of(comparator, minimal.tol_thresh, minimal.box_input, subject)
     request.detail(f"{len(options)} options, {len(subject.samples)} samples")
     rows = evaluate_model(subject, inferences, 0, judging, request.means(folder))
-    found = Evaluated(source.name, ranked(rows, comparator), comparator, folder)
+    found = Evaluated(source.name, ranked(rows, comparator), comparator, folder, subject.graph)
     write_results(found)
     return found
 
@@ -270,9 +273,12 @@ def write_results(found: Evaluated) -> None:
     from openqnn.evaluation.results_table import results_csv, results_record
 
     found.folder.mkdir(parents=True, exist_ok=True)
+    graph = found.graph
+    view = "" if graph is None else write_graph_beside(found.folder / PAGE, graph, found.name)
+    outputs = [] if graph is None else [value.name for value in graph.outputs]
     texts = {
         CSV: results_csv(found.rows, found.comparator),
-        PAGE: results_page(found.name, found.rows, found.comparator),
+        PAGE: results_page(found.name, found.rows, found.comparator, view, outputs),
         RECORD: json.dumps(results_record(found.name, found.rows, found.comparator), indent=2),
     }
     for name, text in texts.items():

@@ -17,7 +17,7 @@ from openqnn.viewer.view import View, ViewNode, ViewTensor
 def caffe_view(path: Path) -> View:
     """The network for inference; blobs that a layer writes over have a name for each writer."""
     network, blobs = open_network(path)
-    nodes = [begins_with(ViewTensor(i.name, "float32", i.dims or ())) for i in network.inputs]
+    nodes = [begins_with(ViewTensor(i.name, "float32", i.dims or None)) for i in network.inputs]
     nodes += [_node(layer, blobs.get(layer.name, ())) for layer in network.layers]
     nodes += [ends_with(ViewTensor(name, "float32")) for name in results(network.layers)]
     weights = f"{sum(array.size for arrays in blobs.values() for array in arrays):,}" if blobs else "no file"

@@ -37,7 +37,10 @@ def epcontext_views(path: Path) -> list[View]:
         if "no EPContext node" in str(error):
             return []
         raise
-    binary = held.binary()
+    try:
+        binary = held.binary()
+    except ModelError as error:
+        raise ModelError(f"{path}: {error.message}", hint=error.hint) from error
     with tempfile.TemporaryDirectory(prefix="openqnn-") as folder:
         file = Path(folder) / "context.bin"
         file.write_bytes(binary)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from openqnn.analysis.accuracy.verifiers import VERIFIERS
 from openqnn.errors import InputError
 from openqnn.viewer.readers.tensor_words import shortened
 from openqnn.viewer.view import Overlay, View, ViewNode, ViewTensor
@@ -77,10 +78,21 @@ def _view(path: Path, rows: Sequence[Mapping[str, Any]], facts: dict[str, str], 
             if number is not None and title not in _NO_FIGURES and row.get(name):
                 figures.setdefault(title, {})[str(row[name])] = number
     overlays = tuple(
-        Overlay(title.removesuffix(DECIBELS), values, "dB" if title.endswith(DECIBELS) else "")
+        Overlay(
+            title.removesuffix(DECIBELS),
+            values,
+            "dB" if title.endswith(DECIBELS) else "",
+            title.endswith(DECIBELS) or _more_is_better(title),
+        )
         for title, values in figures.items()
     )
     return View(f"{path.parent.name}/{path.name}", KIND, tuple(nodes), facts, overlays)
+
+
+def _more_is_better(title: str) -> bool:
+    """Whether equal tensors have the largest value, as a share of what is right has it, and not the least."""
+    verifier = VERIFIERS.get(title.lower())
+    return verifier is not None and verifier.best > 0
 
 
 def _number(value: Any) -> float | None:
@@ -101,7 +113,7 @@ def _node(row: Mapping[str, Any], name: str, op: str) -> ViewNode:
         if key not in (name, op, "source", "dims", "Tensor_dims") and value not in ("", None)
     }
     dims = row.get("dims", row.get("Tensor_dims", ()))
-    shape = tuple(int(d) for d in dims if isinstance(d, int)) if isinstance(dims, list) else ()
+    shape = tuple(int(d) for d in dims if isinstance(d, int)) if isinstance(dims, list) and dims else None
     tensor = ViewTensor(own, str(row.get("type", "")), shape)
     return ViewNode(
         own, str(row.get(op, "")) or "tensor", str(row.get("source", "")), params, outputs=(tensor,),

@@ -52,7 +52,7 @@ def _node(tensor: TensorEncoding) -> ViewNode:
         params["range"] = f"{low:.6g} to {high:.6g}"
     if tensor.blocks is not None:
         params["blocks"] = str(tensor.blocks)
-    shown = ViewTensor(tensor.name, dtype, (), _words(tensor), "the encodings file")
+    shown = ViewTensor(tensor.name, dtype, None, _words(tensor), "the encodings file")
     return ViewNode(tensor.name, dtype, "", params, outputs=(shown,), keys=(tensor.name,))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -38,7 +39,7 @@ def profile_view(path: Path) -> View:
     return View(path.name, KIND, shown, {n: t for n, t in facts.items() if t}, tuple(time_overlays(nodes)))
 
 
-def time_overlays(nodes: list[NodeTime]) -> list[Overlay]:
+def time_overlays(nodes: Sequence[NodeTime]) -> list[Overlay]:
     """One overlay for each unit in which nodes were measured."""
     units = dict.fromkeys(node.unit for node in nodes)
     return [
@@ -66,4 +67,5 @@ def _node(node: NodeTime) -> ViewNode:
     }
     if 1 < len(node.values) <= 32:
         params["values"] = shortened(", ".join(f"{value:,.6g}" for value in node.values))
-    return ViewNode(node.name, f"{node.typical:,.4g} {node.unit}", node.source, params, keys=(node.name,))
+    shown = f"{node.typical:,.0f}" if node.typical >= 1000 else f"{node.typical:.4g}"
+    return ViewNode(node.name, f"{shown} {node.unit}", node.source, params, keys=(node.name,))

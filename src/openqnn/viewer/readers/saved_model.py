@@ -5,8 +5,9 @@ Functions are shown in place of their calls, with the name of the call in front 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,10 @@ from openqnn.viewer.view import View, ViewNode, ViewTensor
 MOST: Final = 200_000  # nodes, with those of functions in place of their calls
 DEEPEST: Final = 64
 HIDDEN: Final = ("_output_shapes", "_XlaMustCompile", "config", "config_proto", "executor_type")
+CALLS: Final = re.compile(r"(?<=PartitionedCall)_\d+/")
 INIT: Final = "__saved_model_init_op"
+VARIABLE: Final = "VarHandleOp"
+READ_VARIABLE: Final = "ReadVariableOp"
 PLACEHOLDERS: Final = ("Placeholder", "PlaceholderWithDefault")
 
 
@@ -138,6 +142,8 @@ def _signature(meta: Any, name: str, title: str) -> View:
         needed.add(node)
         waiting += [flat.settled(text).rpartition(":")[0] for text in flat.nodes[node][1]]
     nodes = _nodes(flat, [node for node in flat.nodes if node in needed])
+    given = {info.name: f"{INPUT}:{key}" for key, info in meta.signature_def[name].inputs.items()}
+    nodes = [replace(n, keys=(*n.keys, given[n.keys[0]])) if n.keys[0] in given else n for n in nodes]
     nodes += [ends_with(_tensor(tensor, flat), key) for key, tensor in outputs.items()]
     facts = {"signature": name, "tags": ", ".join(meta.meta_info_def.tags)}
     facts |= {"TensorFlow": meta.meta_info_def.tensorflow_version, "nodes": f"{len(needed):,}"}
@@ -149,15 +155,30 @@ def _sorted(meta: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def _nodes(flat: _Flat, chosen: Iterable[str]) -> list[ViewNode]:
-    """Nodes with the results that somebody reads; constants stand at their readers."""
+    """Nodes with the results that somebody reads; constants and variables stand at their readers."""
     made: dict[str, list[str]] = {}
     names = list(chosen)
     for name in names:
         for text in flat.nodes[name][1]:
             tensor = flat.settled(text)
             made.setdefault(tensor.rpartition(":")[0], []).append(tensor)
-    shown = [name for name in names if not _is_constant(flat.nodes[name][0])]
+    shown = [name for name in names if not _is_held(name, flat)]
     return [_node(name, flat, sorted({*made.get(name, ()), f"{name}:0"})) for name in shown]
+
+
+def _is_held(name: str, flat: _Flat) -> bool:
+    """Whether a node only gives what the model holds: a constant, a variable, or its value."""
+    node = flat.nodes[name][0]
+    return _is_constant(node) or node.op == VARIABLE or _variable(name, flat) is not None
+
+
+def _variable(name: str, flat: _Flat) -> Any:
+    """The variable whose value a node reads; None for other nodes."""
+    node, read = flat.nodes[name]
+    if node.op != READ_VARIABLE or not read:
+        return None
+    maker = flat.nodes.get(flat.settled(read[0]).rpartition(":")[0])
+    return maker[0] if maker is not None and maker[0].op == VARIABLE else None
 
 
 def _node(name: str, flat: _Flat, outputs: list[str]) -> ViewNode:
@@ -166,7 +187,8 @@ def _node(name: str, flat: _Flat, outputs: list[str]) -> ViewNode:
     params = {key: _shown(value) for key, value in sorted(node.attr.items()) if key not in HIDDEN}
     inputs = tuple(_tensor(flat.settled(text), flat) for text in read)
     made = tuple(_tensor(text, flat) for text in outputs)
-    keys = (*outputs, name, *((f"{INPUT}:{name}",) if op == INPUT else ()))
+    own = CALLS.sub("/", name)  # by it the node is found in another signature, which has a call of its own
+    keys = (*outputs, *dict.fromkeys((name, own)), *((f"{INPUT}:{name}",) if op == INPUT else ()))
     return ViewNode(name, op, "", params, inputs, made, keys)
 
 
@@ -176,9 +198,14 @@ def _tensor(name: str, flat: _Flat) -> ViewTensor:
     node = flat.nodes[maker][0] if maker in flat.nodes else None
     if node is None:
         return ViewTensor(name, "")
+    variable = _variable(maker, flat)
+    if variable is not None:
+        return ViewTensor(
+            variable.name, type_name(variable.attr["dtype"].type), _dims(variable.attr["shape"].shape)
+        )
     attr, index = node.attr, int(place) if place.isdecimal() else 0
     dtype = next((attr[key].type for key in ("dtype", "T", "DstT") if key in attr), 0)
-    shape: tuple[int | str, ...] = ()
+    shape: tuple[int | str, ...] | None = None
     if _is_constant(node):
         shape = _dims(attr["value"].tensor.tensor_shape)
     elif "_output_shapes" in attr and index < len(attr["_output_shapes"].list.shape):

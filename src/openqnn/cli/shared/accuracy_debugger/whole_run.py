@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from openqnn.cli.shared.accuracy_debugger.debugger_request import DebuggerRequest
@@ -10,6 +11,7 @@ from openqnn.cli.shared.accuracy_debugger.inference_engine import check_runtime,
 from openqnn.cli.shared.accuracy_debugger.run_folder import RunFolder
 from openqnn.cli.shared.accuracy_debugger.snooping import graphs_of, run_snooping
 from openqnn.cli.shared.accuracy_debugger.verification_mode import run_verification_mode
+from openqnn.cli.shared.view_beside import write_graph_beside
 from openqnn.errors import UsageError
 from openqnn.formats.atomic import replacing
 
@@ -70,10 +72,14 @@ def _dissect(request: DebuggerRequest, folder: Path) -> None:
     """The report of `openqnn debug` on the same sample: what the original's analyzer does is not said."""
     from openqnn.analysis.accuracy.debug import debug_accuracy
     from openqnn.analysis.accuracy.debug_page import debug_page
+    from openqnn.analysis.accuracy.debug_report import report_json
+    from openqnn.viewer.read_overlays import record_overlays
 
     real, fixed = graphs_of(request)
     sample = {n.removesuffix(":0"): a for n, a in read_inputs(request.model.input_tensor).items()}
     report = debug_accuracy(real, fixed, [sample])
-    with replacing(folder / "debug.html") as file:
-        file.write(debug_page(report).encode())
-    print(folder / "debug.html")
+    page = folder / "debug.html"
+    view = write_graph_beside(page, fixed, fixed.name, record_overlays(json.loads(report_json(report))))
+    with replacing(page) as file:
+        file.write(debug_page(report, view).encode())
+    print(page)

@@ -81,15 +81,18 @@ function listen() {
   listenToPage({ t: () => changeTheme(!isDark()), "]": () => nextPass(1), "[": () => nextPass(-1), W: () => state.overlays[1] && nextWorst(state.overlays[1]) });
 }
 
-// An address that ends in #node=NAME leads to the node or the tensor of this name.
+// An address that ends in #node=NAME leads to the node of this name, or to that which makes or reads the tensor.
 function goToAddress() {
   const name = new URLSearchParams(location.hash.slice(1)).get("node");
   if (!name) return;
-  for (const pane of state.panes) {
-    const node = pane.nodes.findIndex((each) => each.name === name || each.keys.includes(name));
-    if (node < 0) continue;
-    pane.show(node, true);
-    return selected(pane, node);
+  const tests = [(node) => node.name === name, (node) => node.keys.includes(name), (node) => node.inputs.some((tensor) => tensor.name === name)];
+  for (const test of tests) {
+    for (const pane of state.panes) {
+      const node = pane.nodes.findIndex(test);
+      if (node < 0) continue;
+      pane.show(node, true);
+      return selected(pane, node);
+    }
   }
 }
 
@@ -100,6 +103,7 @@ function start() {
   listen();
   if (state.data.passes) startPasses(state.data.passes, showPanes);
   else showPanes(state.data.panes.map((_, index) => index));
+  addOverlay(state.data.shown);
   changeTheme(isDark());
   goToAddress();
   document.title = `${state.data.panes.slice(0, 4).map((pane) => pane.title).join(" | ")} - OpenQNN viewer`;

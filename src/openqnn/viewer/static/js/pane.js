@@ -168,8 +168,11 @@ export class Pane {
     this.fit();
     if (this.scale >= 0.5) return;
     this.scale = 0.8;
-    const first = this.scene.items[0];
+    // An input stands where reading begins, and a list begins at its left edge.
+    const input = this.nodes.findIndex((node) => node.op === "Input");
+    const first = this.scene.at.get(this.tree.shown(Math.max(input, 0))) || this.scene.items[0];
     this.x = this.width / 2 - (first ? first.x + first.width / 2 : 0) * this.scale;
+    if (!this.edges.length) this.x = 30;
     this.y = 60 - (first ? first.y : 0) * this.scale;
   }
 

@@ -38,7 +38,9 @@ function path(pane, item) {
 
 function describeGraph(panel, pane) {
   panel.append(element("h2", pane.title), list([["kind", pane.kind], ...Object.entries(pane.facts)]));
-  section(panel, "Kinds of nodes", opCounts(pane, pane.nodes.map((_, node) => node)));
+  // In a list, what stands in a node's place of the op may be of its own: a time is no kind.
+  const kinds = new Set(pane.nodes.map((node) => node.op)).size;
+  if (pane.edges.length || kinds * 4 <= pane.nodes.length) section(panel, "Kinds of nodes", opCounts(pane, pane.nodes.map((_, node) => node)));
   section(panel, "Differences", ...differenceCounts(pane));
 }
 
@@ -105,7 +107,8 @@ function overlayRows(pane, node) {
     const value = overlay.values[node.name];
     if (value !== undefined && value !== null) rows.push([overlay.title, `${number(value)} ${overlay.unit}`]);
     if (overlay.labels?.[node.name]) rows.push([overlay.title, overlay.labels[node.name]]);
-    if (overlay.notes?.[node.name]) notes.push(element("p", overlay.notes[node.name], "note"));
+    const note = overlay.notes?.[node.name];
+    if (note && !notes.some((each) => each.textContent === note)) notes.push(element("p", note, "note"));
   }
   return rows.length ? [list(rows), ...notes] : notes;
 }
@@ -115,7 +118,7 @@ const readersOf = (pane, item, tensor) => pane.readers[item].filter((node) => pa
 
 function tensorBox(pane, tensor, others, word) {
   const box = element("div", undefined, "tensor");
-  box.append(element("div", tensor.name, "name"), element("code", `${tensor.dtype} [${tensor.shape.join(", ")}]`));
+  box.append(element("div", tensor.name, "name"), element("code", tensor.shape ? `${tensor.dtype} [${tensor.shape.join(", ")}]` : `${tensor.dtype || "type"}${tensor.dtype ? "," : " and"} shape not in the file`));
   if (tensor.encoding) box.append(element("div", tensor.encoding, "dim"));
   if (tensor.origin) box.append(element("div", `encoding from: ${tensor.origin}`, "dim"));
   if (others.length) {

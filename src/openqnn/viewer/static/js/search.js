@@ -19,7 +19,7 @@ function fieldsOf(node) {
   const made = {
     name: [node.name, ...tensors.map((tensor) => tensor.name)].join(" ").toLowerCase(),
     op: node.op.toLowerCase(),
-    dtype: tensors.map((tensor) => `${tensor.dtype} ${tensor.shape.join("x")} ${tensor.encoding || ""}`).join(" ").toLowerCase(),
+    dtype: tensors.map((tensor) => `${tensor.dtype} ${(tensor.shape || []).join("x")} ${tensor.encoding || ""}`).join(" ").toLowerCase(),
     param: Object.entries(node.params).map(([name, value]) => `${name}=${value}`).join(" ").toLowerCase(),
     source: node.source.toLowerCase(),
     own: node.name.toLowerCase(),
