@@ -29,10 +29,7 @@ def run_estimate(arguments: Namespace) -> int:
 
     source = read_options(arguments, SourceOptions)
     options = read_options(arguments, EstimateOptions)
-    for place in filter(None, (options.html, options.trace)):
-        check_place(place)
-    if options.html:
-        check_beside(options.html)
+    _check_places(options)
     graph, note = _in_fixed_point(open_graph(source.model, **source.settings()), options.act_bw)
     found = estimate_graph(graph)
     layers = [] if options.whole else layer_costs(graph, found)
@@ -52,6 +49,13 @@ def run_estimate(arguments: Namespace) -> int:
         print(f"note: {note}", file=sys.stderr)
     _print(found, layers, options.layers)
     return 0
+
+
+def _check_places(options: EstimateOptions) -> None:
+    for place in filter(None, (options.html, options.trace)):
+        check_place(place)
+    if options.html:
+        check_beside(options.html)
 
 
 def _write_page(
