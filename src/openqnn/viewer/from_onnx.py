@@ -27,14 +27,7 @@ LABELS = {"float": "float32", "double": "float64"}  # where ONNX's name is not t
 def view_from_onnx(path: str | os.PathLike[str]) -> View:
     """The nodes of the file's main graph; weights are named with their shapes, and read when they are
     asked for."""
-    import onnx
-
-    try:
-        model = onnx.load(os.fspath(path), load_external_data=False)
-    except Exception as error:  # protobuf raises several kinds
-        raise ModelError(f"{path}: not an ONNX model: {error}") from error
-    if not model.graph.node and not model.graph.output:
-        raise ModelError(f"{path}: not an ONNX model: it holds no graph", hint="was it written to the end?")
+    model = _read(path)
     tensors = _tensors(_with_shapes(model), _Arrays(Path(path)))
     weights = {tensor.name for tensor in model.graph.initializer}
     constants = [node for node in model.graph.node if node.op_type == CONSTANT]
@@ -52,6 +45,18 @@ def view_from_onnx(path: str | os.PathLike[str]) -> View:
     facts = {"producer": f"{model.producer_name} {model.producer_version}".strip()}
     facts |= {f"opset {o.domain or 'ai.onnx'}": str(o.version) for o in model.opset_import}
     return View(Path(path).name, "ONNX", tuple(nodes), facts)
+
+
+def _read(path: str | os.PathLike[str]) -> onnx.ModelProto:
+    import onnx
+
+    try:
+        model = onnx.load(os.fspath(path), load_external_data=False)
+    except Exception as error:  # protobuf raises several kinds
+        raise ModelError(f"{path}: not an ONNX model: {error}") from error
+    if not model.graph.node and not model.graph.output:
+        raise ModelError(f"{path}: not an ONNX model: it holds no graph", hint="was it written to the end?")
+    return model
 
 
 class _Arrays:
