@@ -61,7 +61,7 @@ def write_beside(
 def write_graph_beside(
     report: str | os.PathLike[str], graph: Graph, title: str, overlays: Sequence[Overlay] = ()
 ) -> str:
-    """Writes the page of one QNN graph beside a report, and gives the name by which the report links to it."""
+    """Writes the page of one QNN graph beside a report, and gives the name for links to it."""
     from openqnn.viewer.from_graph import view_from_graph
 
     return write_beside(report, [view_from_graph(graph, title, "QNN graph")], overlays)
