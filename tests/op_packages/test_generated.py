@@ -97,7 +97,7 @@ def test_quantized(folder: Path, tmp_path: Path, types: str) -> None:
     [
         (None, BackendError, "OP_PACKAGE_NOT_FOUND.*--op_packages"),
         ("{0}:Nope", BackendError, r"libQnnMyPackageCpu.so \(Nope\): it has no such interface provider"),
-        ("{0}:{1},{0}:{1}", BackendError, "its package is registered already"),
+        ("{0}:{1},{0}:{1}", BackendError, "it is registered already"),
         ("{0}", UsageError, "path and interface provider are needed"),
         ("{0}:{1}:TPU", UsageError, "the target is CPU or HTP"),
         ("/nowhere.so:f", LibraryError, "/nowhere.so: no such file"),

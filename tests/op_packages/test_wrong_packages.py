@@ -12,8 +12,10 @@ import pytest
 import openqnn
 from openqnn.analysis.op_package_check import PackageReport, check_op_package
 from openqnn.cli.main import main
+from openqnn.cli.registry import run_tool
 from openqnn.errors import BackendError
 from tests.docs.valid import valid_record
+from tests.libraries import need
 from tests.op_packages.sample import LIBRARY, PROVIDER, X, model, needs_compiler
 
 pytestmark = needs_compiler
@@ -55,6 +57,14 @@ def checked(folder: Path, library: str, timeout: float = 30.0) -> PackageReport:
         ("std::tanh(", "std::sinh(", True, "MyPackage::ScaledTanh", "largest difference from its function"),
         ("return 0;", "return 1;", True, "MyPackage::ScaledTanh", "graphExecute failed"),
         (
+            "  delete static_cast<Op*>", f"  {CRASH} delete static_cast<Op*>",
+            False, "MyPackage::ScaledTanh", f"crashed.*free context with op package {NAME}",
+        ),
+        (
+            '"ScaledTanh", 1, 1', '"ScaledTanh", 2, 2', True, "MyPackage::ScaledTanh",
+            f"MyPackage::ScaledTanh.*VALIDATION_FAILURE.*the package .{NAME}. does not take its inputs",
+        ),
+        (
             "  interface->interfaceVersion",
             '  extern void gone();\n  gone();\n  interface->interfaceVersion',
             False, "interface", f"{NAME} cannot be loaded: it wants the symbol gone",
@@ -68,7 +78,84 @@ def test_wrong_package(
     assert not report.ok
     found = report.findings[-1]
     assert (found.what, found.ok) == (what, False)
-    assert re.search(message, found.message.replace("\n", " ")), found.message
+    told = f"{found.message} {found.hint}".replace("\n", " ")
+    assert re.search(message, told), told
+
+
+@pytest.mark.parametrize(
+    ("name", "ok", "message"),
+    [
+        ("gone", False, "^gone: not in lib.*; QNN .* has 0 of 1"),
+        ("QnnInterface_getProviders", True, "QnnInterface_getProviders: not in lib.*; QNN .* has them"),
+    ],
+)
+def test_symbols(folder: Path, tmp_path: Path, name: str, ok: bool, message: str) -> None:
+    """Each is looked for in the needed libraries, and in every version of QNN that is installed."""
+    start = "namespace {\n\nusing oppackage::CpuNode;"
+    given = "const QnnInterface_t***, uint32_t*" if ok else ""
+    call = f'extern "C" QNN_API uint64_t {name}({given});\nauto* wanted = &{name};\n{start}'
+    report = checked(folder, variant(folder, tmp_path, start, call))
+    found = next(f for f in report.findings if f.what == "symbols")
+    assert found.ok == ok and re.search(message, found.message), found
+    assert any(f.what == "symbols" and f.ok for f in checked(folder, str(folder / LIBRARY)).findings)
+
+
+def test_a_library_without_the_declared_ops(folder: Path, tmp_path: Path) -> None:
+    library = variant(folder, tmp_path, '"MyPackage", names', '"OtherPackage", names')
+    report = checked(folder, library)
+    assert any(f.message == "ops of MyPackage, and the library is OtherPackage" for f in report.findings)
+    openqnn.custom_op("MyPackage", "Another")(lambda x: x)
+    report = check_op_package(str(folder / LIBRARY), PROVIDER)
+    assert any(f.what == "MyPackage::Another" and f.ok is False for f in report.findings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kernel"),
+    [
+        ("  const CpuNode& node =", f"  {CRASH} const CpuNode& node =", False),
+        ("for (size_t i", f"{CRASH} for (size_t i", True),
+        ("for (size_t i", "throw 3; for (size_t i", True),
+        ("return 0;", "return 1;", True),
+    ],
+)
+def test_tools_name_package_and_op(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, kernel: bool
+) -> None:
+    library = variant(folder, tmp_path, old, new, kernel=kernel)
+    openqnn.load_custom_ops(folder / "my_ops.py")
+    openqnn.convert(model()).save(tmp_path / "m.dlc")
+    X.tofile(tmp_path / "x.raw")
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'x.raw'}\n")
+    words = ["--dlc_path", str(tmp_path / "m.dlc"), "--backend", "libQnnCpu.so"]
+    given = ["--input_list", str(tmp_path / "list.txt"), "--output_dir", str(tmp_path / "out")]
+    assert run_tool("qnn-net-run", [*words, *given, "--op_packages", f"{library}:{PROVIDER}"]) == 1
+    assert "MyPackage::ScaledTanh 'mine'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("library", ["libQnnCpu.so", "libQnnHtp.so"])
+def test_a_package_that_is_not_registered(folder: Path, library: str) -> None:
+    need(library)
+    openqnn.load_custom_ops(folder / "my_ops.py")
+    with pytest.raises(BackendError, match="MyPackage::ScaledTanh 'mine'") as caught:
+        openqnn.Session(openqnn.convert(model()), library).run({"x": X})
+    assert ("composite" if "Htp" in library else "--op_packages") in caught.value.hint
+
+
+def test_a_context_binary_without_its_package(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """libQnnCpu leaves the nodes out when it loads the binary, and fails when it runs it."""
+    openqnn.load_custom_ops(folder / "my_ops.py")
+    openqnn.convert(model()).save(tmp_path / "m.dlc")
+    X.tofile(tmp_path / "x.raw")
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'x.raw'}\n")
+    cpu, package = ["--backend", "libQnnCpu.so"], ["--op_packages", f"{folder / LIBRARY}:{PROVIDER}"]
+    made = ["--dlc_path", str(tmp_path / "m.dlc"), "--binary_file", "c", "--output_dir", str(tmp_path)]
+    assert run_tool("qnn-context-binary-generator", [*cpu, *package, *made]) == 0
+    binary = ["--retrieve_context", str(tmp_path / "c.bin"), "--input_list", str(tmp_path / "list.txt")]
+    assert run_tool("qnn-net-run", [*cpu, *binary, "--output_dir", str(tmp_path / "out")]) == 1
+    assert "package that is not registered" in capsys.readouterr().err
 
 
 def test_hang(folder: Path, tmp_path: Path) -> None:

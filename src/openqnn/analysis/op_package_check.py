@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from openqnn.analysis.op_package_symbols import told_symbols
 from openqnn.emit import lower
 from openqnn.errors import LibraryError, OpenQnnError
 from openqnn.formats.elf import read_elf
@@ -77,19 +78,20 @@ def check_op_package(
     `shapes` are those of inputs by name, where the usual ones do not suit an operation.
     """
     report = PackageReport(path, provider)
-    if not _look(report):
+    if not _look(report, timeout):
         return report
     probed = _ask(report, timeout)
     if probed is None or probed.version[0] != 1:
         return report
     package = OpPackageLibrary(str(Path(path).absolute()), report.provider)
     target = Target(resolved(backend), packages=(package,))
+    _check_declared(report)
     for name in probed.ops:
         _run(report, target, name, dict(shapes or {}), timeout)
     return report
 
 
-def _look(report: PackageReport) -> bool:
+def _look(report: PackageReport, timeout: float) -> bool:
     """Without loading it: for which machine it is, and which interface providers it has."""
     try:
         found = read_elf(report.library)
@@ -100,6 +102,8 @@ def _look(report: PackageReport) -> bool:
     fits = found.machine == here
     told = f"built for {found.machine}" + ("" if fits else f", and this machine is {here}")
     report.add("machine", fits, told, "" if fits else f"build it for {here}")
+    if fits:
+        report.add("symbols", *told_symbols(report.library, found, timeout))
     return _has_provider(report, found.given) and fits
 
 
@@ -136,6 +140,29 @@ def _ask(report: PackageReport, timeout: float) -> ProbedPackage | None:
     return probed
 
 
+def _check_declared(report: PackageReport) -> None:
+    """What is declared and not in the library, which a model's node would not find."""
+    declared = [op for op in custom_ops() if not op.seen]
+    if declared and report.package not in {op.package for op in declared}:
+        named = ", ".join(dict.fromkeys(op.package for op in declared))
+        hint = "is the package named alike in its source and in the declaration?"
+        report.add("declared", False, f"ops of {named}, and the library is {report.package}", hint)
+    for op in declared:
+        if op.package == report.package and op.declared.name not in report.ops:
+            report.add(op.key, False, "declared, and not in the library", "generate and build it again")
+
+
+def _signature(op: CustomOp) -> str:
+    """An operation as one line: inputs, parameters, results, with their types."""
+    told = lambda d: (
+        f"{d.name}{'?' if not d.mandatory else ''}{'...' if d.repeated else ''}: "
+        + ("|".join(t.label for t in dtypes_of(op, d)) or "any")
+    )
+    inputs = ", ".join(map(told, op.declared.inputs))
+    params = ", ".join(map(told, op.declared.params))
+    return f"({inputs}{'; ' if params else ''}{params}) -> {', '.join(map(told, op.declared.outputs))}"
+
+
 def _run(
     report: PackageReport, target: Target, name: str, shapes: Mapping[str, Sequence[int]], timeout: float
 ) -> None:
@@ -146,6 +173,7 @@ def _run(
         hint = "--custom_ops my_ops.py or --op_package_config package.xml declares it"
         report.add(what, None, "not run: its inputs and parameters are not declared", hint)
         return
+    report.add(what, True, f"declared as {_signature(op)}")
     try:
         graph, feeds = sample_graph(op, shapes)
         reference = run_graph(graph, feeds) if op.function is not None else None
@@ -154,7 +182,7 @@ def _run(
             what, None, f"not run: {error.message}", "give shapes that suit it: --input_shape NAME=DIMS"
         )
         return
-    compiled = CompiledNet(lower(graph), target, timeout=timeout)
+    compiled = CompiledNet(lower(graph), target, timeout=timeout, keep=False)  # freeing it may crash, too
     try:
         found = compiled.run(feeds)
     except OpenQnnError as error:

@@ -11,19 +11,22 @@ from typing import Final
 from openqnn.errors import LibraryError
 
 MACHINES: Final = {3: "32-bit x86", 40: "32-bit Arm", 62: "x86_64", 164: "Hexagon", 183: "aarch64"}
-_DYNSYM = 11
+_DYNAMIC, _DYNSYM = 6, 11  # kinds of sections
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_ENTRY = struct.Struct("<qQ")
+_NEEDED = 1
 _WEAK = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ElfLibrary:
-    """What a library is for, and the names that it gives to others and wants of them."""
+    """What a library is for, the libraries it needs, the names that it gives to others and wants of them."""
 
     machine: str
     given: tuple[str, ...]
     wanted: tuple[str, ...]
+    needed: tuple[str, ...] = ()
 
 
 def read_elf(path: str | os.PathLike[str]) -> ElfLibrary:
@@ -38,16 +41,34 @@ def read_elf(path: str | os.PathLike[str]) -> ElfLibrary:
     if data[4] != 2:
         return ElfLibrary(machine, (), ())
     try:
-        given, wanted = _symbols(data)
+        sections = _sections(data)
+        given, wanted = _symbols(data, sections)
+        needed = tuple(_libraries(data, sections))
     except (struct.error, IndexError, ValueError) as e:
         raise LibraryError(f"{path}: the file is damaged or cut off: {e}", hint="build it again") from e
-    return ElfLibrary(machine, tuple(given), tuple(wanted))
+    return ElfLibrary(machine, tuple(given), tuple(wanted), needed)
 
 
-def _symbols(data: bytes) -> tuple[list[str], list[str]]:
+def _sections(data: bytes) -> list[tuple[int, ...]]:
     place = struct.unpack_from("<Q", data, 40)[0]
     size, count = struct.unpack_from("<HH", data, 58)
-    sections: list[tuple[int, ...]] = [_SECTION.unpack_from(data, place + i * size) for i in range(count)]
+    return [_SECTION.unpack_from(data, place + i * size) for i in range(count)]
+
+
+def _text(data: bytes, place: int) -> str:
+    return data[place : data.index(b"\0", place)].decode("ascii", "replace")
+
+
+def _libraries(data: bytes, sections: list[tuple[int, ...]]) -> list[str]:
+    table = next((s for s in sections if s[1] == _DYNAMIC), None)
+    if table is None:
+        return []
+    texts = sections[table[6]][4]
+    entries = [_ENTRY.unpack_from(data, at) for at in range(table[4], table[4] + table[5], _ENTRY.size)]
+    return [_text(data, texts + value) for tag, value in entries if tag == _NEEDED]
+
+
+def _symbols(data: bytes, sections: list[tuple[int, ...]]) -> tuple[list[str], list[str]]:
     table = next((s for s in sections if s[1] == _DYNSYM), None)
     if table is None:
         return [], []
@@ -56,6 +77,5 @@ def _symbols(data: bytes) -> tuple[list[str], list[str]]:
     for at in range(table[4], table[4] + table[5], _SYMBOL.size):
         name, info, _, section, _, _ = _SYMBOL.unpack_from(data, at)
         if name and (section or info >> 4 != _WEAK):
-            end = data.index(b"\0", texts + name)
-            (given if section else wanted).append(data[texts + name : end].decode("ascii", "replace"))
+            (given if section else wanted).append(_text(data, texts + name))
     return given, wanted

@@ -39,6 +39,8 @@ class Backend:
         loaded = library if isinstance(library, Library) else load_library(library)
         self.api = Api(loaded, capture=capture)
         self.progress: Progress = progress or _ignore
+        self.packages: list[str] = []
+        """Libraries of op packages that were registered, for messages."""
         self._arena, self._handles = Arena(), ExitStack()
         # Saver writes the end of its files when it is unloaded.
         self._unloads = loaded if self.api.backend_id == abi.BACKEND_SAVER else None

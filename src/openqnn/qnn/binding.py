@@ -57,18 +57,20 @@ class Binding:
         self,
         api: Api,
         graph: c.c_void_p,
-        name: str,
+        subject: str,
         slots: tuple[Sequence[Slot], Sequence[Slot]],
         inputs: Mapping[str, Array],
+        *,
+        advice: str = "",
     ) -> None:
-        self._api, self._subject = api, f"graph '{name}'"
+        self._api, self._subject, self._advice = api, subject, advice
         names = [slot.tensor.name for slot in slots[0]]
         unknown = sorted(set(inputs) - set(names))
         if unknown:
-            raise InputError(f"graph '{name}' has no input {unknown}; its inputs are {names}")
+            raise InputError(f"{subject} has no input {unknown}; its inputs are {names}")
         missing = [each for each in names if each not in inputs]
         if missing:
-            raise InputError(f"graph '{name}' needs an array for input '{missing[0]}'")
+            raise InputError(f"{subject} needs an array for input '{missing[0]}'")
         self.inputs = {slot.tensor.name: slot.checked(inputs[slot.tensor.name]) for slot in slots[0]}
         self.outputs = {slot.tensor.name: slot.empty() for slot in slots[1]}
         written, read = _bound(slots[0], self.inputs), _bound(slots[1], self.outputs)
@@ -82,7 +84,7 @@ class Binding:
         with api.quiet():
             code = self._execute(*self._arguments, profile, None)
         if code:
-            raise api.failure("graphExecute", code, self._subject, mark)
+            raise self._failure(code, mark)
         return self.outputs
 
     def run_many(self, repeat: int, profile: c.c_void_p | None = None) -> float:
@@ -96,8 +98,14 @@ class Binding:
                 failed = execute(*arguments, profile, None) or failed
             seconds = time.perf_counter() - start
         if failed:
-            raise self._api.failure("graphExecute", failed, self._subject, mark)
+            raise self._failure(failed, mark)
         return seconds / repeat
+
+    def _failure(self, code: int, mark: int) -> BackendError:
+        error = self._api.failure("graphExecute", code, self._subject, mark)
+        if self._advice and "Expected number of" in error.message:  # nodes were left out when it was loaded
+            error.hint = self._advice
+        return error
 
     def start(self, profile: c.c_void_p | None = None) -> Pending:
         """Execute in the background. The library blocks here while its queue is full."""

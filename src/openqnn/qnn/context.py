@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from openqnn.qnn.marshal import Arena
 from openqnn.qnn.net import Array, Net
 from openqnn.qnn.options import ContextOptions, GraphOptions
 from openqnn.qnn.tensor_structs import TensorStructs
+
+_UNREGISTERED: Final = (
+    "the binary has ops of a package that is not registered, if it was made with one: --op_packages"
+    " PATH:PROVIDER, or Session(op_packages=...)"
+)
 
 
 class Context:
@@ -106,7 +111,9 @@ class Context:
             [self._slot(IoTensor(ids[name], net.tensors[name])) for name in names]
             for names in (net.inputs, net.outputs)
         ]
-        graph = Graph(self._backend, net.name, c.c_void_p(handle), *slots, finalized=False)
+        graph = Graph(
+            self._backend, net.name, c.c_void_p(handle), *slots, finalized=False, subject=net.subject
+        )
         self.graphs[net.name] = graph
         return graph
 
@@ -124,7 +131,10 @@ class Context:
         handle, self._handle = self._handle, None
         self.graphs = {}
         if handle:
-            self._backend.progress("free context")
+            packages = self._backend.packages
+            self._backend.progress(
+                "free context" + (f" with op package {', '.join(packages)}" if packages else "")
+            )
             self._backend.api.call("contextFree", handle, None)
 
     def _configs(self, options: ContextOptions | None) -> Any:
@@ -146,7 +156,12 @@ class Context:
         subject = f"graph '{name}'"
         self._backend.api.call("graphRetrieve", self.handle, name.encode(), c.byref(handle), subject=subject)
         slots = [[self._slot(item) for item in items] for items in (inputs, outputs)]
-        self.graphs[name] = Graph(self._backend, name, handle, *slots, finalized=True)
+        packages = self._backend.packages
+        if packages:
+            subject += f" with op package {', '.join(packages)}"
+        self.graphs[name] = Graph(
+            self._backend, name, handle, *slots, finalized=True, subject=subject, advice=_UNREGISTERED
+        )
 
     def _slot(self, item: IoTensor) -> Slot:
         struct = self._arena.tensor(item.tensor)

@@ -13,9 +13,7 @@ from typing import Any
 
 from openqnn.errors import BackendError
 from openqnn.qnn import abi
-from openqnn.qnn.net import Net, NetNode, NetScalar, NetTensor
-
-BUILTIN_PACKAGE = "qti.aisw"
+from openqnn.qnn.net import BUILTIN_PACKAGE, Net, NetNode, NetScalar, NetTensor
 
 RENAMED: dict[str, tuple[str, int]] = {
     **{f"ElementWise{name}": ("ElementWiseBinary", number) for number, name in enumerate((

@@ -32,10 +32,12 @@ class Graph:
         outputs: Sequence[Slot],
         *,
         finalized: bool,
+        subject: str = "",
         advice: str = "",
     ) -> None:
-        """`advice` is for whoever finds that it cannot be compiled."""
+        """`subject` is what messages call it; `advice` is for errors of compiling and running it."""
         self.name, self._backend, self.handle, self._advice = name, backend, handle, advice
+        self.subject = subject or f"graph '{name}'"
         self._slots, self._finalized = (tuple(inputs), tuple(outputs)), finalized
 
     @property
@@ -48,10 +50,9 @@ class Graph:
 
     def finalize(self, profile: c.c_void_p | None = None) -> None:
         """Let the library compile the graph."""
-        self._backend.progress(f"finalize graph '{self.name}'")
-        subject = f"graph '{self.name}'"
+        self._backend.progress(f"finalize {self.subject}")
         try:
-            self._backend.api.call("graphFinalize", self.handle, profile, None, subject=subject)
+            self._backend.api.call("graphFinalize", self.handle, profile, None, subject=self.subject)
         except BackendError as error:
             raise BackendError(error.message, hint=self._advice) from error
         self._finalized = True
@@ -60,12 +61,12 @@ class Graph:
         """Arrays for the inputs, and new ones for the outputs, to run on as often as one likes."""
         if not self._finalized:
             raise BackendError(f"graph '{self.name}' is not finalized: call finalize() first")
-        return Binding(self._backend.api, self.handle, self.name, self._slots, inputs)
+        return Binding(self._backend.api, self.handle, self.subject, self._slots, inputs, advice=self._advice)
 
     def execute(self, inputs: Mapping[str, Array], profile: c.c_void_p | None = None) -> dict[str, Array]:
         """Run once. Arrays have the stored type: integers for fixed-point tensors."""
         binding = self.bind(inputs)
-        self._backend.progress(f"execute graph '{self.name}'")
+        self._backend.progress(f"execute {self.subject}")
         return binding.run(profile)
 
 
@@ -106,7 +107,9 @@ class Composer:
             self.add(node, validate=validate)
         slots = [self._slots(names) for names in (net.inputs, net.outputs)]
         advice = _advice(self._backend, net)
-        return Graph(self._backend, net.name, self.handle, *slots, finalized=False, advice=advice)
+        return Graph(
+            self._backend, net.name, self.handle, *slots, finalized=False, subject=net.subject, advice=advice
+        )
 
     def add(self, node: NetNode, *, validate: bool) -> None:
         config = self.config(node)

@@ -153,6 +153,11 @@ def _folders() -> Iterator[tuple[str, Path]]:
             yield "LD_LIBRARY_PATH", Path(entry)
 
 
+def installed_folders() -> list[Path]:
+    """Every folder that libraries of Qualcomm's are looked for in and that has some."""
+    return [folder for _, folder in _folders() if any(folder.glob("libQnn*.so"))]
+
+
 def _not_found(file_name: str, looked: list[str]) -> str:
     if not looked:
         return (

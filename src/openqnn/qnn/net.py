@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+
+_NAMED: Final = 3  # ops of others' packages that a message names
+BUILTIN_PACKAGE: Final = "qti.aisw"
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -115,7 +118,8 @@ class NetNode:
     source: str = ""
 
     def __str__(self) -> str:
-        return f"{self.op} '{self.name}'" + (f" ({self.source})" if self.source else "")
+        op = self.op if self.package == BUILTIN_PACKAGE else f"{self.package}::{self.op}"
+        return f"{op} '{self.name}'" + (f" ({self.source})" if self.source else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,13 @@ class Net:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: tuple[NetNode, ...]
+
+    @property
+    def subject(self) -> str:
+        """What messages call it: its name, and the ops of others' packages, which may be at fault."""
+        others = [f"{n.package}::{n.op} '{n.name}'" for n in self.nodes if n.package != BUILTIN_PACKAGE]
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        return f"graph '{self.name}'" + (f" with {', '.join(others[:_NAMED])}{more}" if others else "")
 
     def param_tensors(self) -> Iterator[NetTensor]:
         """The tensors that are parameters of nodes; they are not in `tensors`."""

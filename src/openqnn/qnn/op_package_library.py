@@ -15,10 +15,13 @@ _CODES: Final = {
     4003: ("the backend does not take that target", "leave the target out, or name CPU"),
     4005: ("the library cannot be loaded", "`openqnn op-package check` tells why"),
     4006: ("it has no such interface provider", "`openqnn op-package check` lists those that it has"),
-    4007: ("its package is registered already", "name each package once"),
+    4007: (
+        "it is registered already, or gives no information",
+        "name each package once; `openqnn op-package check` tells what it gives",
+    ),
     4008: (
-        "it was built for another version of the interface",
-        "build it again with a generated package: interface 1.4",
+        "its interface is of another version, or lacks functions",
+        "build it again with a generated package: interface 1.4, all nine functions",
     ),
 }
 
@@ -84,8 +87,21 @@ def _explained(error: BackendError, subject: str) -> BackendError:
     return BackendError(f"{subject}: {reason}: {error.message.removeprefix(subject + ': ')}", hint=hint)
 
 
-def hinted(error: BackendError) -> BackendError:
-    """What to do where a node's package is not registered."""
-    if "OP_PACKAGE_NOT_FOUND" in error.message and not error.hint:
-        error.hint = "register its package: --op_packages PATH:PROVIDER, or Session(op_packages=...)"
+def hinted(error: BackendError, registered: Sequence[str], *, is_htp: bool) -> BackendError:
+    """What to do where a node's package is not registered, or does not take the node."""
+    if error.hint:
+        return error
+    if "OP_PACKAGE_NOT_FOUND" in error.message and is_htp:
+        error.hint = (
+            "HTP takes packages that Qualcomm's SDK compiles; without one say the op in QNN's ops:"
+            " @openqnn.composite, or `openqnn fuse --expand`"
+        )
+    elif "OP_PACKAGE_NOT_FOUND" in error.message:
+        known = f"; registered are {', '.join(registered)}" if registered else ""
+        error.hint = f"register its package: --op_packages PATH:PROVIDER, or Session(op_packages=...){known}"
+    elif "QNN_OP_PACKAGE_ERROR_VALIDATION_FAILURE" in error.message:
+        error.hint = (
+            f"the package ({', '.join(registered) or 'built in'}) does not take its inputs, types or"
+            " parameters: compare them with its declaration"
+        )
     return error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,16 @@ class ProbedPackage:
     version: tuple[int, int, int]
     name: str = ""
     ops: tuple[str, ...] = ()
+
+
+def missing_symbols(needed: Sequence[str], wanted: Sequence[str], reporter: Reporter) -> list[str]:
+    """Which symbols none of the needed libraries has, as the loader of this machine finds them."""
+    for name in needed:
+        reporter.step(f"load {name}")
+        with suppress(OSError):  # the loader's own message follows when the package is loaded
+            c.CDLL(name, mode=c.RTLD_GLOBAL)
+    everything = c.CDLL(None)
+    return [name for name in wanted if not hasattr(everything, name)]
 
 
 def probe_op_package(path: str, provider: str, reporter: Reporter) -> ProbedPackage:

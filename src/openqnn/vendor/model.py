@@ -132,7 +132,8 @@ class VendorModel:
             try:
                 graph = context.compose(net, options=target.options_of(net.name), draft=drafts.get(net.name))
             except BackendError as error:
-                raise hinted(error) from error
+                packages = self.backend.packages
+                raise hinted(error, packages, is_htp=self.backend.is_htp) from error
             self.meter.call(self.backend, Method.FINALIZE, net.name, graph.finalize)
         return context
 
@@ -180,6 +181,7 @@ def open_backend(target: Target, progress: Progress | None = None, *, warm: bool
     for package in target.packages:
         backend.progress(f"register op package {Path(package.path).name}")
         register_op_package(backend.api, backend.handle, package)
+        backend.packages.append(Path(package.path).name)
     if warm and backend.is_htp:
         with Context(backend) as context:
             Composer(backend, context.handle, Net("warm", {}, (), (), ()), None, Arena())
@@ -263,4 +265,4 @@ def multiplied(model: VendorModel, graph: Graph, factor: int) -> Graph:
         return Slot(tensor, struct)
 
     inputs, outputs = ([grown(slot) for slot in slots] for slots in graph._slots)  # pyright: ignore[reportPrivateUsage]
-    return Graph(backend, graph.name, graph.handle, inputs, outputs, finalized=True)
+    return Graph(backend, graph.name, graph.handle, inputs, outputs, finalized=True, subject=graph.subject)

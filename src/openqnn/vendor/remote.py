@@ -36,10 +36,15 @@ DESCRIBING = 120.0  # seconds: a damaged binary can make libQnnSystem loop for e
 
 
 class CompiledNet:
-    """A graph that a worker of its own compiles for the first run, and keeps for those that follow."""
+    """A graph that a worker of its own compiles for the first run, and keeps for those that follow.
 
-    def __init__(self, net: Net, target: Target, *, timeout: float = DEFAULT_TIMEOUT) -> None:
-        self._net = net
+    Without `keep` it is freed at once.
+    """
+
+    def __init__(
+        self, net: Net, target: Target, *, timeout: float = DEFAULT_TIMEOUT, keep: bool = True
+    ) -> None:
+        self._net, self._keep = net, keep
         self._target = target
         self._timeout = timeout
         self._worker = LibraryWorker()
@@ -52,7 +57,7 @@ class CompiledNet:
         return self._worker.ask(
             jobs.run_net, self._target.library, self._timeout,
             net=self._net, inputs=inputs, device=self._target.device,
-            options=self._target.options_of(self._net.name), keep=True, packages=self._target.packages,
+            options=self._target.options_of(self._net.name), keep=self._keep, packages=self._target.packages,
         )  # fmt: skip
 
     def _again(self, inputs: list[dict[str, Array]]) -> jobs.Ran | None:

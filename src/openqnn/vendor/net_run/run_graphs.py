@@ -162,7 +162,7 @@ class _GraphLoop:
         self._done, self._inside, self._asynchronous = 0, 0.0, False
 
     def all(self) -> GraphRun:
-        self._reporter.step(f"read the inputs of graph '{self._graph.name}'")
+        self._reporter.step(f"read the inputs of {self._graph.subject}")
         start = time.perf_counter()
         began = now()
         if self._may_overlap():
@@ -203,12 +203,12 @@ class _GraphLoop:
 
     def _one_by_one(self) -> None:
         binding = self._graph.bind(self._feed.blank())
-        self._reporter.step(f"execute graph '{self._graph.name}'")
+        self._reporter.step(f"execute {self._graph.subject}")
         execute = self._executor(binding)
         clock = time.perf_counter
         for turn in self._turns():
             self._feed.fill(turn, binding.inputs)
-            self._reporter.step(f"execute graph '{self._graph.name}', inference {self._done}")
+            self._reporter.step(f"execute {self._graph.subject}, inference {self._done}")
             start = clock()
             execute()
             self._inside += clock() - start
@@ -237,14 +237,14 @@ class _GraphLoop:
         """Several inferences under way; their results are written in the order of the list."""
         idle = deque(self._graph.bind(self._feed.blank()) for _ in range(depth))
         waiting: deque[tuple[int, Binding, Future[dict[str, Array]]]] = deque()
-        self._reporter.step(f"execute graph '{self._graph.name}' asynchronously")
+        self._reporter.step(f"execute {self._graph.subject} asynchronously")
         with ExecutionQueue(self._model.backend, depth) as queue:
             for turn in self._turns():
                 if not idle:
                     idle.append(self._finish(waiting))
                 binding = idle.popleft()
                 self._feed.fill(turn, binding.inputs)
-                self._reporter.step(f"execute graph '{self._graph.name}', inference {self._done}")
+                self._reporter.step(f"execute {self._graph.subject}, inference {self._done}")
                 waiting.append((turn, binding, queue.submit(binding)))
             while waiting:
                 self._finish(waiting)

@@ -67,6 +67,11 @@ class OpenModels:
             self._backends[name] = self._handles.enter_context(opened)
         return self._backends[name]
 
+    @property
+    def packages(self) -> list[str]:
+        """Libraries of op packages that are registered with any backend."""
+        return sorted({name for backend in self._backends.values() for name in backend.packages})
+
     def meter(self, backend: str) -> Meter:
         """What was measured while graphs were compiled or loaded on a backend."""
         return self._meters.setdefault(backend, Meter(self._plan.backends[backend].profiling))

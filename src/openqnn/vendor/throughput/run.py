@@ -61,7 +61,8 @@ def run_plan(plan: ThroughputPlan, reporter: Reporter) -> ThroughputRun:
         for thread in threads:
             thread.prepare()
         reporter.opened()
-        reporter.step("execute graphs in threads")
+        packages = f" with op package {', '.join(models.packages)}" if models.packages else ""
+        reporter.step(f"execute graphs in threads{packages}")
         began = clock()
         for thread in threads:
             thread.begin(began)
