@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,3 +112,81 @@ def test_a_cluster_that_does_not_answer() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(BackendError, match=r"no Dask scheduler answers at 127\.0\.0\.1:9"):
         dict(run_trials(trials(1), on="dask://127.0.0.1:9"))
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _until_answered(port: int, process: subprocess.Popen[bytes], seconds: float = 90) -> None:
+    for _ in range(int(seconds * 2)):
+        assert process.poll() is None, "the Ray cluster ended by itself"
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.5)
+    raise AssertionError("no Ray cluster answers")
+
+
+@pytest.fixture(scope="module")
+def ray_address() -> Iterator[str]:
+    """A Ray cluster of one worker on this machine, ended by its process id."""
+    pytest.importorskip("ray")
+    main, client = _free_ports(2)
+    folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # names of sockets below it are short
+    words = [
+        Path(sys.executable).with_name("ray"), "start", "--head", "--block", "--num-cpus=1", f"--port={main}",
+        f"--ray-client-server-port={client}", "--include-dashboard=false", "--disable-usage-stats",
+        "--node-ip-address=127.0.0.1", f"--temp-dir={folder}",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(), cwd=REPOSITORY
+    )
+    try:
+        _until_answered(client, process)
+        yield f"ray://127.0.0.1:{client}"
+    finally:
+        process.terminate()
+        process.wait(60)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_gives_the_same_bytes(ray_address: str) -> None:
+    work = trials(2)
+    assert outputs(run_trials(work, on=ray_address)) == outputs(run_trials(work, jobs=1))
+
+
+def _killed(trial: Trial) -> TrialResult:
+    return _dying(0, trial)[1]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_one_item_on_ray(
+    ray_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from openqnn.evaluation.inference import Inference
+
+    monkeypatch.setattr(module, "run_trial", _killed)
+    labels = ["third", "second", "first", "fourth"]
+    work: list[Any] = [
+        Trial(Inference(label), str(tmp_path / "died"), [], np.zeros(0, np.uint8)) for label in labels
+    ]
+    found = dict(run_trials(work, on=ray_address))
+    assert sorted(found) == [0, 1, 2, 3]
+    assert f"the worker died {TRIES} times" in found[2].error
+    assert [found[i].notes for i in (0, 1, 3)] == [["third"], ["second"], ["fourth"]]
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_that_does_not_answer() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(BackendError, match=r"no Ray cluster answers at 127\.0\.0\.1:9"):
+        dict(run_trials(trials(1), on="ray://127.0.0.1:9"))

@@ -6,6 +6,7 @@ that it was at: that is done again, twice at most, and then it is a result with 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -106,14 +107,22 @@ def _on_ray(trials: Sequence[Trial], address: str) -> Iterator[tuple[int, TrialR
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UsageError("--on ray:// needs the package ray", hint="pip install ray") from None
-    ray.init(address=f"ray://{address}", ignore_reinit_error=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Ray advises is in the error, too
+            ray.init(address=f"ray://{address}", ignore_reinit_error=True)
+    except ConnectionError as error:
+        raise BackendError(f"no Ray cluster answers at {address} ({error})") from error
     remote: Any = ray.remote(max_retries=TRIES - 1)(run_trial)
-    waiting = {remote.remote(trial): i for i, trial in enumerate(trials)}
-    while waiting:
-        done, _ = ray.wait(list(waiting))
-        for reference in done:
-            place = waiting.pop(reference)
-            try:
-                yield place, ray.get(reference)
-            except ray.exceptions.RayError as error:
-                yield place, TrialResult(error=_lost(error))
+    try:
+        waiting = {remote.remote(trial): i for i, trial in enumerate(trials)}
+        while waiting:
+            done, _ = ray.wait(list(waiting))
+            for reference in done:
+                place = waiting.pop(reference)
+                try:
+                    yield place, ray.get(reference)
+                except ray.exceptions.RayError as error:
+                    yield place, TrialResult(error=_lost(error))
+    finally:
+        ray.shutdown()

@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
+from onnx import parser
 
+import openqnn
 from openqnn.analysis.accuracy.debug import debug_accuracy
 from openqnn.analysis.accuracy.debug_page import debug_page
 from openqnn.analysis.accuracy.debug_report import COLUMNS, DebugReport, report_csv, report_json
+from openqnn.analysis.accuracy.diagnose import WORSE
 from openqnn.analysis.accuracy.layer_errors import measure_layers
 from openqnn.analysis.accuracy.mend import mending_encodings
 from openqnn.analysis.accuracy.usual import usual_graph
@@ -83,6 +87,27 @@ def test_encodings_that_mend_a_fault(subject: Subject) -> None:
     report = debug_accuracy(planted.real, planted.fixed, subject.samples, usual=usual, attribution=False)
     mended = {e.name for e in mending_encodings(report, usual)}
     assert mended & planted.tensors
+
+
+def test_a_moved_range_is_told_where_few_values_leave_it() -> None:
+    """One value of a thousand does: the noise is hardly more than that of calibration."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,4000] x) => (float[1,4000] y)'
+        " { z = Relu(x) y = Add(z, x) }"
+    )
+    values = np.abs(np.random.default_rng(0).normal(0, 1, (1, 4000))).astype(np.float32)
+    values[0, 0] = 40
+    real = openqnn.convert(model)
+    fixed = openqnn.quantize(real, [{"x": values}], wide=False)
+    healthy = debug_accuracy(real, fixed, [{"x": values}], attribution=False)
+    assert not healthy.broken
+    (moved,) = (v for v in fixed.values() if v.name == "z")
+    assert moved.encoding is not None
+    moved.encoding = replace(moved.encoding, offset=(moved.encoding.offset[0] - 70,))
+    report = debug_accuracy(real, fixed, [{"x": values}], attribution=False)
+    first = report.broken[0]
+    assert (first.tensor, first.findings[0].cause.id) == ("z", "wrong-offset")
+    assert first.findings[0].strength < WORSE
 
 
 def test_an_interrupted_run_leaves_a_report(subject: Subject) -> None:

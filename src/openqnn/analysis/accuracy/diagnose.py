@@ -22,7 +22,8 @@ WORSE = 8.0  # dB above the usual noise that tell a fault from another choice of
 WRONG = 22.0  # dB below which what a layer computes is not what its numbers say
 FEW = 30.0  # dB below which a tensor is worth a word though nothing is broken
 CLIPPED = 2e-4  # of the values
-SAME_STEP = 1.15  # ratio of steps that are the same but for another choice of ranges
+BEYOND = 0.1  # of a range
+SAME_STEP = 1.25  # ratio of steps that are the same but for another choice of ranges, or room at their ends
 TAILS = 40.0  # kurtosis
 SPREAD = 8.0  # times the median channel
 HEARD = 45.0  # dB of a result below which the error of weights can be heard in it
@@ -95,12 +96,21 @@ class _Doctor:
         calibrated = self.usual[name].encoding if name in self.usual else None
         own = _bounded(tally.decibels(max(tally.own, _rounding(tally, value.encoding))))
         usual = _bounded(tally.decibels(max(tally.usual, _rounding(tally, calibrated))))
-        if usual - own >= WORSE:
+        if usual - own >= WORSE or self._is_moved(name, value, tally):
             yield self._encoding(layer, name, value, tally, usual - own)
         elif own < FEW:
             tails = tally.kurtosis > TAILS
             detail = f"{own:.1f} dB with {value.encoding.bitwidth} bits, kurtosis {tally.kurtosis:.0f}"
             yield Finding(CAUSES["outliers" if tails else "few-steps"], name, detail, FEW - own)
+
+    def _is_moved(self, name: str, value: Value, tally: Tally) -> bool:
+        """Whether the range is as wide as that of calibration and lies where values leave it by far: few
+        values may, so that the noise alone does not tell."""
+        usual = self.usual[name].encoding if name in self.usual else None
+        if not _same_step(usual, value.encoding):
+            return False
+        low, high = ends_of(value)
+        return max(low - tally.low, tally.high - high) > BEYOND * (high - low)
 
     def _is_inherited(self, layer: Layer, name: str) -> bool:
         """Whether a layer hands on what it reads, with the same encoding: the fault is further up."""

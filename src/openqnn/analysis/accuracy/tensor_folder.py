@@ -40,7 +40,9 @@ class TensorFolder:
         for spelling in (name, safe_path(name), name.removesuffix(":0"), f"{name}:0"):
             if spelling in self.files:
                 return spelling
-        return self._short.get(qnn_name(name)) or self._short.get(qnn_name(name.removesuffix(":0")))
+        short = qnn_name(name)
+        spellings = (short, qnn_name(name.removesuffix(":0")), short.removeprefix("_"))  # of /name
+        return next((self._short[s] for s in spellings if s in self._short), None)
 
     def read(self, name: str) -> Array:
         """The numbers of a tensor, in one row, as real ones or in the type of the files."""
@@ -72,5 +74,16 @@ def write_tensors(folder: Path, arrays: Mapping[str, Array]) -> None:
 
 def map_tensors(found: TensorFolder, golden: TensorFolder) -> dict[str, str]:
     """Which golden tensor each of an engine's tensors is: by name, in the spelling of QNN."""
-    pairs = {name: golden.found(name) for name in found}
+    known = {qnn_name(name): name for name in golden}
+    pairs = {name: golden.found(name) or _first_of_joined(name, known) for name in found}
     return {name: other for name, other in pairs.items() if other is not None}
+
+
+def _first_of_joined(name: str, known: Mapping[str, str]) -> str | None:
+    """TensorFlow names a tensor by all the nodes that became one of TFLite, the last of them first."""
+    starts = sorted((k for k in known if name.startswith(f"{k}_")), key=len, reverse=True)
+    for start in starts:
+        rest = name[len(start) + 1 :]
+        if rest in known or _first_of_joined(rest, known) is not None:
+            return known[start]
+    return None

@@ -55,8 +55,8 @@ class TensorflowAnswer:
 
 def run_tensorflow(request: TensorflowRequest) -> TensorflowAnswer:
     with tempfile.TemporaryDirectory(prefix="openqnn-tensorflow-") as folder:
-        answer = _ask(request, Path(folder))
-        _check(answer, request)
+        answer = ask(request, Path(folder))
+        check_answer(answer, request)
         return TensorflowAnswer(
             Path(folder, MODEL).read_bytes(),
             answer.get("names", {}),
@@ -67,17 +67,20 @@ def run_tensorflow(request: TensorflowRequest) -> TensorflowAnswer:
         )
 
 
-def _ask(request: TensorflowRequest, folder: Path) -> dict[str, Any]:
+def ask(
+    request: TensorflowRequest, folder: Path, script: Path = SCRIPT, more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What a script says to a request; what it writes is in the folder."""
     shapes = {name: [int(d) for d in shape] for name, shape in request.shapes.items()}
     words = {
         "model": request.model, "kind": request.kind, "tag": request.tag, "signature": request.signature,
         "shapes": shapes, "outputs": list(request.outputs), "validate": request.validate,
-        "folder": str(folder), "custom": list(request.custom),
+        "folder": str(folder), "custom": list(request.custom), **(more or {}),
     }  # fmt: skip
     file = folder / "request.json"
     file.write_text(json.dumps(words), encoding="utf-8")
     python = os.environ.get(PYTHON) or sys.executable
-    command = [python, "-P", str(SCRIPT), str(file)]
+    command = [python, "-P", str(script), str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
@@ -91,7 +94,7 @@ def _ask(request: TensorflowRequest, folder: Path) -> dict[str, Any]:
         raise ModelError(f"{request.model}: TensorFlow ended with code {done.returncode}: {last}") from None
 
 
-def _check(answer: Mapping[str, Any], request: TensorflowRequest) -> None:
+def check_answer(answer: Mapping[str, Any], request: TensorflowRequest) -> None:
     problem = str(answer.get("problem", ""))
     if "No module named 'tensorflow'" in problem:
         raise UsageError(f"{request.model}: TensorFlow is needed for this model", hint=_INSTALL)

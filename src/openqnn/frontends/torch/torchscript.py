@@ -41,7 +41,7 @@ def open_script(
     for road in (_by_onnx, _by_program):
         for integers in (False, True):  # the file does not say of what type its inputs are
             try:
-                with _quiet():
+                with quiet():
                     return road(script, arguments(integers), dimensions, outputs, more)
             except UsageError:
                 raise
@@ -66,7 +66,7 @@ def load_libraries(libraries: Sequence[str]) -> None:
 
 def _loaded(path: Path) -> Any:
     try:
-        with _quiet():
+        with quiet():
             return import_module("torch").jit.load(str(path), map_location="cpu").eval()
     except Exception as e:
         first = (str(e).strip().splitlines() or [""])[0]
@@ -114,7 +114,7 @@ def _by_program(
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """torch's exporters print whole graphs when they fail, from Python and from C++."""
     logger = logging.getLogger("torch")
     level = logger.level

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from openqnn.cli.shared.accuracy_debugger.debugger_request import DebuggerRequest
 from openqnn.cli.shared.accuracy_debugger.run_folder import RunFolder
-from openqnn.errors import InputError, UnsupportedError, UsageError
+from openqnn.errors import InputError, UsageError
 from openqnn.ir import Array
 
 if TYPE_CHECKING:
@@ -77,10 +78,13 @@ def framework_runner(request: DebuggerRequest) -> Runner:
         from openqnn.runtime.tflite_runner import TfliteRunner
 
         return TfliteRunner(path)
-    raise UnsupportedError(
-        f"models of {name} are not run in their framework here",
-        hint="give its tensors with --golden_output_reference_directory, or the model as ONNX or TFLite",
-    )
+    if name == "tensorflow":
+        from openqnn.frontends.tensorflow.tensorflow_runner import TensorflowRunner
+
+        return TensorflowRunner(path, request.model.output_tensor)
+    from openqnn.frontends.torch.torch_runner import TorchRunner
+
+    return TorchRunner(path)
 
 
 def run_framework_diagnosis(request: DebuggerRequest, name: str = "") -> Path:
@@ -94,12 +98,11 @@ def run_framework_diagnosis(request: DebuggerRequest, name: str = "") -> Path:
     with folder.logged():
         runner = framework_runner(request)
         inputs = read_inputs(request.model.input_tensor)
-        given = {_plain(n, runner): a for n, a in inputs.items()}
-        missing = [o for o in request.model.output_tensor if _plain(o, runner) not in runner.tensor_names]
+        found = runner.run({_plain(n, runner): a for n, a in inputs.items()}, "all")
+        missing = [o for o in request.model.output_tensor if _plain(o, runner) not in found]
         if missing:
-            shown = ", ".join(list(runner.tensor_names)[:3])
-            raise InputError(f"the model has no tensor '{missing[0]}'", hint=f"it has {shown}, ...")
-        found = runner.run(given, "all")
+            near = get_close_matches(missing[0], list(found), 3) or list(found)[:3]
+            raise InputError(f"the model has no tensor '{missing[0]}'", hint=f"it has {', '.join(near)}, ...")
         runner.close()
         write_tensors(folder.path, found)
         print(f"{folder.path}: {len(found)} tensors of {request.model.model_path}")

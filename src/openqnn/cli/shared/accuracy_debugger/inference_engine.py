@@ -21,7 +21,10 @@ CHIPS = {
     "htp": "", "dsp": "", "dspv68": "SM8350", "dspv69": "SM8450", "dspv73": "SM8550", "dspv75": "SM8650",
     "dspv79": "SM8750",
 }  # fmt: skip
-CONVERTERS = {"onnx": "qnn-onnx-converter", "tflite": "qnn-tflite-converter"}
+CONVERTERS = {
+    "onnx": "qnn-onnx-converter", "tflite": "qnn-tflite-converter", "tensorflow": "qnn-tensorflow-converter",
+    "pytorch": "qnn-pytorch-converter",
+}  # fmt: skip
 COMPOSED = ("source", "converted", "compiled")
 
 
@@ -83,19 +86,21 @@ def device_of(request: DebuggerRequest) -> str:
     return f"adb:{request.run.device_id}" if request.run.device_id else request.run.target
 
 
-def run_inference_engine(request: DebuggerRequest, name: str = "") -> EngineResult:
+def run_inference_engine(
+    request: DebuggerRequest, name: str = "", golden: Path | None = None
+) -> EngineResult:
     """Runs the model from its stage on; all that it leaves is in one folder."""
     request.need(runtime=request.stage.runtime, input_list=request.stage.input_list)
     check_runtime(request)
     folder = RunFolder(request.folders.working_dir, MODE, name)
     folder.write_options(request.options)
     with folder.logged():
-        return _Engine(request, folder.path).run()
+        return _Engine(request, folder.path, golden).run()
 
 
 class _Engine:
-    def __init__(self, request: DebuggerRequest, folder: Path) -> None:
-        self.request, self.folder = request, folder
+    def __init__(self, request: DebuggerRequest, folder: Path, golden: Path | None) -> None:
+        self.request, self.folder, self.golden = request, folder, golden
         self.stem = folder / request.run.model_name
         self.target = "cpu" if request.stage.runtime == "cpu" else "htp"
 
@@ -158,11 +163,6 @@ class _Engine:
     def _convert(self) -> None:
         self.request.need(model_path=self.request.model.model_path)
         framework = framework_of(self.request)
-        if framework not in CONVERTERS:
-            raise UnsupportedError(
-                f"models of {framework} have no converter with QNN's name here",
-                hint="convert it first, and start with --stage converted or compiled",
-            )
         words = ["-i", self.request.model.model_path, "-o", str(self.stem.with_suffix(".cpp"))]
         words += ["--preserve_io", "layout"]
         for row in self.request.model.input_tensor:
@@ -283,12 +283,17 @@ class _Engine:
                                run.skip_layer_types, run.skip_layer_outputs)  # fmt: skip
         return ["--set_output_tensors", ",".join(names)] if names else []
 
+    def _beside(self) -> str:
+        """The tensors of a diagnosis of the same run: models other than ONNX do not tell their names."""
+        is_onnx = Path(self.request.model.model_path or "").suffix == ".onnx"
+        return "" if self.golden is None or is_onnx else str(self.golden)
+
     def _mapping(self, results: Path) -> Path | None:
         """Golden names by the engine's: of the source model, or of a folder of golden tensors."""
         from openqnn.analysis.accuracy.tensor_folder import TensorFolder, map_tensors
         from openqnn.qnn.net import qnn_name
 
-        golden = self.request.verification.golden_output_reference_directory
+        golden = self.request.verification.golden_output_reference_directory or self._beside()
         if golden:
             pairs = map_tensors(TensorFolder(results), TensorFolder(golden))
         elif self.request.model.model_path and Path(self.request.model.model_path).suffix == ".onnx":

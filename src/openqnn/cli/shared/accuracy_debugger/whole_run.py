@@ -56,7 +56,7 @@ def _check(request: DebuggerRequest) -> None:
 
 
 def _oneshot(request: DebuggerRequest, golden: Path) -> None:
-    engine = run_inference_engine(request)
+    engine = run_inference_engine(request, golden=golden)
     shown = lambda path: "" if path is None else str(path)
     run_verification_mode(
         request,
