@@ -278,6 +278,50 @@ def test_map_of_coco(tmp_path: Path) -> None:
         judged("map_coco", [Result(Item(("x9.jpg",)), (), [])], path)
 
 
+def coco_file(path: Path, **more: Any) -> Path:
+    """One image of 100 by 100 with a dog of 40 by 40."""
+    truth = {"id": 1, "image_id": 1, "category_id": 0, "bbox": [10, 10, 40, 40], "area": 1600, "iscrowd": 0}
+    images = [{"id": 1, "file_name": "COCO_000001.jpg", "width": 100, "height": 100}]
+    category = {"id": 0, "name": "dog", "keypoints": [], "skeleton": []}
+    path.write_text(json.dumps({"images": images, "annotations": [truth | more], "categories": [category]}))
+    return path
+
+
+@pytest.mark.parametrize(("columns", "value"), [(28, 100), (21, 60), (14, 10)])
+def test_masks_of_coco(columns: int, value: float, tmp_path: Path) -> None:
+    """A mask of 28 by 28 fills its box as far as `columns` go: the overlap is that share, and ten thresholds
+    from 0.5 to 0.95 are passed by it or not."""
+    path = coco_file(tmp_path / "coco.json", segmentation=[[10, 10, 50, 10, 50, 50, 10, 50]])
+    mask = np.zeros((1, 28, 28), np.float32)
+    mask[:, :, :columns] = 1
+    found = Detection(0, 0.9, (10, 10, 50, 50), mask)
+    item = Item(("COCO_000001.jpg",), notes={ORIGINAL: (100, 100)})
+    said = judged("map_coco", [Result(item, (), [found])], path, segm=True)
+    assert said == pytest.approx({"mAP 50": 100, "mAP 50:05:95": value})
+    bare = Result(item, (), [Detection(0, 0.9, (10, 10, 50, 50))])
+    with pytest.raises(InputError, match="segm needs masks"):
+        judged("map_coco", [bare], path, segm=True)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.5, 3.0, 6.0])
+def test_key_points_of_coco(shift: float, tmp_path: Path) -> None:
+    """Similarity of key points by its published formula: exp(-d2 / (2 * area * (2 * sigma)2)), their mean."""
+    sigmas = np.array([26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89]) / 1000
+    places = np.stack([np.linspace(12, 46, 17), np.linspace(14, 48, 17), np.full(17, 2.0)], axis=1)
+    path = coco_file(tmp_path / "coco.json", keypoints=places.reshape(-1).tolist(), num_keypoints=17)
+    moved = places + np.array([shift, 0, 0])
+    found = Detection(0, 0.9, (10, 10, 50, 50), points=tuple(moved.reshape(-1)))
+    item = Item(("COCO_000001.jpg",))
+    said = judged("map_coco", [Result(item, (), [found])], path, keypoint_map=True)
+    similarity = float(np.exp(-(shift**2) / (2 * 1600 * (2 * sigmas) ** 2)).mean())
+    passed = [similarity >= t for t in np.arange(0.5, 0.96, 0.05)]
+    assert said["mAP 50:05:95"] == pytest.approx(100 * np.mean(passed))
+    assert said["mAP 50"] == pytest.approx(100 * passed[0])
+    bare = Result(item, (), [Detection(0, 0.9, (10, 10, 50, 50))])
+    with pytest.raises(InputError, match="keypoint_map needs key points"):
+        judged("map_coco", [bare], path, keypoint_map=True)
+
+
 def test_average_precision_of_faces(tmp_path: Path) -> None:
     assert average_precision([(0.9, True), (0.8, False), (0.7, True)], 2) == pytest.approx(0.5 + 0.5 * 2 / 3)
     path = tmp_path / "faces.txt"

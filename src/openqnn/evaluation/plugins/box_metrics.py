@@ -87,6 +87,11 @@ class MapCoco(MetricPlugin):
         if self.segm:
             entry["segmentation"] = _encoded(found, result.item.notes.get(ORIGINAL))
         if self.keypoint_map:
+            if not found.points or len(found.points) % 3:
+                raise InputError(
+                    "map_coco: keypoint_map needs key points, three numbers each",
+                    hint="a plugin of your own that fills Detection.points",
+                )
             entry["keypoints"] = list(found.points)
         return entry
 

@@ -75,9 +75,11 @@ def _by_session(tf: Any, request: dict[str, Any], key: str) -> Any:
 def keras(tf: Any, request: dict[str, Any]) -> Any:
     model = tf.keras.models.load_model(request["model"], compile=False)
     specs = [tf.TensorSpec(t.shape, t.dtype, road._plain(t.name)) for t in model.inputs]
-    call = lambda *given: road._named(
-        model, model(list(given) if len(given) > 1 else given[0], training=False)
-    )
+
+    def call(*given: Any) -> dict[str, Any]:
+        values: list[Any] = list(given)
+        return road._named(model, model(values if len(values) > 1 else values[0], training=False))
+
     return _by_function(tf.function(call, autograph=False).get_concrete_function(*specs))
 
 

@@ -15,7 +15,7 @@ from openqnn.frontends.torch.archive import ArchiveKind, kind_of
 from openqnn.frontends.torch.decompose import has_torch
 from openqnn.frontends.torch.torchscript import quiet
 from openqnn.ir import Array
-from openqnn.runtime.runner import Outputs, Runner, chosen
+from openqnn.runtime.runner import Outputs, chosen
 
 
 class TorchRunner:
@@ -77,11 +77,11 @@ class TorchRunner:
             made = _called(self._path, lambda: module(*_tensors(torch, inputs.values())))
         results = [a.numpy() for a in (made if isinstance(made, tuple | list) else [made])]
         between, own = _by_onnx(torch, module, inputs)
-        self._own = own or [f"output_{i}" for i in range(len(results))]
+        self._own = list(own) or [f"output_{i}" for i in range(len(results))]
         return between | dict(zip(self._own, results, strict=True))
 
 
-def _observed(fx: Any, torch: Any, module: Any, seen: dict[str, Array]) -> Runner | Any:
+def _observed(fx: Any, torch: Any, module: Any, seen: dict[str, Array]) -> Any:
     """An interpreter that keeps what every node gives."""
 
     class Observed(fx.Interpreter):
