@@ -10,8 +10,10 @@ import pytest
 import openqnn
 from openqnn import Session
 from openqnn.errors import ModelError
+from openqnn.formats.dlc_contexts import dlc_contexts
 from openqnn.formats.embedded_contexts import contexts_in, holder_of
-from tests.cli.tool import assert_refused
+from tests.cli.running import prepare
+from tests.cli.tool import assert_refused, tool
 from tests.cli.tool import openqnn as command
 from tests.libraries import need
 from tests.models.fetch import model_path
@@ -55,8 +57,46 @@ def test_a_binary_becomes_an_epcontext_model_and_back(binary: Path, tmp_path: Pa
         assert command("extract", target, "-o", tmp_path / f"{len(flags)}.bin").code == 0
         assert (tmp_path / f"{len(flags)}.bin").read_bytes() == binary.read_bytes()
     assert_refused(command("wrap", binary, "-o", tmp_path / "model0.onnx"), "exists")
-    assert_refused(command("wrap", binary, "-o", tmp_path / "m.dlc"), "no context binaries", code=2)
-    assert_refused(command("wrap", binary, "-o", tmp_path / "m.txt"), "is an .onnx file", code=2)
+    assert_refused(command("wrap", binary, "-o", tmp_path / "m.dlc"), "--dlc MODEL.dlc", code=2)
+    assert_refused(command("wrap", binary, "-o", tmp_path / "m.txt"), "an EPContext model (.onnx)", code=2)
+
+
+def test_a_binary_goes_into_the_dlc_of_its_graphs_and_back(binary: Path, tmp_path: Path) -> None:
+    """libQnnSystem reads the graphs as before, and what was compiled runs without compiling."""
+    made = prepare("mnist_conv", tmp_path)
+    target = tmp_path / "prepared.dlc"
+    assert command("wrap", binary, "--dlc", made.dlc, "-o", target).code == 0
+    assert dlc_contexts(target) == {"SM8650": binary.read_bytes()}
+    assert openqnn.load(target).nodes
+    assert command("extract", target, "-o", tmp_path / "out.bin").code == 0
+    assert (tmp_path / "out.bin").read_bytes() == binary.read_bytes()
+    assert made.run("--retrieve_context", target, backend="htp", to="kept").code == 0
+    assert made.run("--retrieve_context", binary, backend="htp", to="alone").code == 0
+    assert made.results("kept") == made.results("alone")
+    again = command("wrap", binary, "--dlc", target, "-o", tmp_path / "again.dlc")
+    assert_refused(again, "holds a context for SM8650 already", code=2)
+    assert_refused(
+        command("extract", made.dlc, "-o", tmp_path / "x.bin"), "model.dlc holds no context binary"
+    )
+    (tmp_path / "other").mkdir()
+    other = prepare("mtcnn_onet", tmp_path / "other")
+    refused = command("wrap", binary, "--dlc", other.dlc, "-o", tmp_path / "again.dlc")
+    assert_refused(refused, "the context is of graph", "the DLC that the context was compiled from")
+    assert not (tmp_path / "again.dlc").exists()
+    damaged = bytearray(target.read_bytes())
+    damaged[damaged.rindex(binary.read_bytes()[-64:])] ^= 1
+    (tmp_path / "bad.dlc").write_bytes(damaged)
+    assert_refused(command("extract", tmp_path / "bad.dlc", "-o", tmp_path / "x.bin"), "damaged one")
+
+
+def test_a_dlc_is_prepared_with_what_was_compiled(tmp_path: Path) -> None:
+    made = prepare("mnist_conv", tmp_path)
+    target = tmp_path / "prepared.dlc"
+    prepared = tool("qairt-dlc-prepare", "-i", made.dlc, "-o", target, "--htp_socs", "sm8550")
+    assert prepared.code == 0, prepared.err
+    (chip,) = dlc_contexts(target)
+    assert chip == "SM8550"
+    assert made.run("--retrieve_context", target, backend="htp").code == 0
 
 
 def test_files_without_a_context(binary: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -49,26 +50,44 @@ def write_epcontext(
     path: str | os.PathLike[str], blob: Array, info: ContextInfo, *, embed: bool = True, name: str = ""
 ) -> list[Path]:
     """Write the model, and with `embed=False` the binary as <stem>_qnn.bin beside it; gives the files."""
-    import onnx
-
     target = Path(path)
     if embed and blob.nbytes > LARGEST_EMBEDDED:
         raise UsageError(
             f"{target}: the binary is too large for an ONNX file", hint="write it beside the model"
         )
     beside = target.with_name(f"{target.stem}_qnn.bin")
-    graph = _context_graph(info, name or target.stem, blob.tobytes() if embed else beside.name, embed)
+    if not embed:
+        return write_epcontexts({target: info}, beside, blob, name)
+    model = _model(_context_graph(info, name or target.stem, blob.tobytes(), True), blob)
+    with replacing(target) as file:
+        file.write(model.SerializeToString())
+    return [target]
+
+
+def write_epcontexts(
+    models: Mapping[Path, ContextInfo], binary: Path, blob: Array, name: str = ""
+) -> list[Path]:
+    """Write a binary, and models that name it, each with its own graphs of it; gives the files."""
+    with together():
+        with replacing(binary) as file:
+            file.write(blob.data)
+        for target, info in models.items():
+            if target.parent != binary.parent:
+                raise UsageError(f"{target}: a context model stands in the folder of its binary, {binary}")
+            graph = _context_graph(info, name or target.stem, binary.name, False)
+            with replacing(target) as file:
+                file.write(_model(graph, blob).SerializeToString())
+    return [*models, binary]
+
+
+def _model(graph: onnx.GraphProto, blob: Array) -> onnx.ModelProto:
+    import onnx
+
     opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(DOMAIN, 1)]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="openqnn")
     # A property of the model, since ONNX Runtime refuses attributes that the node's schema lacks.
     onnx.helper.set_model_props(model, {CHECKSUM: f"{zlib.crc32(blob.data):08x}"})
-    with together():
-        if not embed:
-            with replacing(beside) as file:
-                file.write(blob.data)
-        with replacing(target) as file:
-            file.write(model.SerializeToString())
-    return [target] if embed else [target, beside]
+    return model
 
 
 def _node(graph: GraphInfo, cache: bytes | str | None, embed: bool, info: ContextInfo) -> Any:
@@ -132,18 +151,30 @@ def _contexts_of_qnn(file: Path, model: onnx.ModelProto) -> list[dict[str, Any]]
     return ours
 
 
-def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
-    """Find the context binary of a model; ModelError where there is none, or more than one."""
+def graphs_without_binary(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The graphs of a model whose nodes all share the context of another model; () where one has a binary."""
+    nodes = _contexts_of_qnn(Path(path), _read(Path(path)))
+    if any("ep_cache_context" in node for node in nodes):
+        return ()
+    return tuple(str(node["name"]) for node in nodes)
+
+
+def _read(file: Path) -> onnx.ModelProto:
     import onnx
     from google.protobuf.message import DecodeError
 
-    file = Path(path)
     try:
-        model = onnx.ModelProto.FromString(file.read_bytes())
+        return onnx.ModelProto.FromString(file.read_bytes())
     except OSError as error:
         raise ModelError(f"{file}: {error.strerror or error}") from error
     except (DecodeError, ValueError) as error:
         raise ModelError(f"{file} is not an ONNX model") from error
+
+
+def read_epcontext(path: str | os.PathLike[str]) -> EpContext:
+    """Find the context binary of a model; ModelError where there is none, or more than one."""
+    file = Path(path)
+    model = _read(file)
     ours = _contexts_of_qnn(file, model)
     mains = [a for a in ours if "ep_cache_context" in a]
     if len(mains) != 1:

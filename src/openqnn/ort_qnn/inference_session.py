@@ -17,14 +17,25 @@ from openqnn.api.files import open_graph
 from openqnn.api.session import Session
 from openqnn.errors import ModelError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
+from openqnn.ir.clone import clone_graph
+from openqnn.ort_qnn.dumped_graphs import dump_graph
+from openqnn.ort_qnn.op_packages import convert_packaged, libraries_of
 from openqnn.ort_qnn.provider_options import ProviderOptions
 from openqnn.ort_qnn.provider_options import provider_options as _options
 from openqnn.ort_qnn.session_options import context_entries
+from openqnn.ort_qnn.shared_contexts import (
+    WaitingGraph,
+    binary_of,
+    put_aside,
+    remember_binary,
+    write_shared,
+)
 from openqnn.runtime.boundary import accepted, outside_dtype
 
 QNN, CPU = "QNNExecutionProvider", "CPUExecutionProvider"
 TIMEOUT = 600.0
 PROFILE = "qnn-profiling-data.csv"
+SETTINGS_ALONE = "leave vtcm_mb, htp_graph_finalization_optimization_mode and enable_htp_fp16_precision out"
 _TYPES = {"float32": "float", "float64": "double", "bool": "bool"}
 
 
@@ -121,29 +132,57 @@ class InferenceSession:
         options = self._options
         for key, why in options.idle.items():
             warnings.warn(f"{key} has no effect: {why}", OpenQnnWarning, stacklevel=4)
-        binary = _context_in(file)
-        if binary is not None:
-            return self._on_context(binary)
-        graph = _fixed(_graph(file), options)
+        if _is_context_model(file):
+            return self._on_context(file)
+        made = convert_packaged(options.op_packages, file) if options.op_packages else _graph(file)
+        graph = _fixed(made, options)
+        dump_graph(graph, options, Path(self._path or file).stem)
         if self._entries.enable:
             self._write_context(graph, options)
         return Session(
-            graph, options.library, soc=options.soc, settings=options.settings or None, timeout=TIMEOUT
-        )
+            graph, options.library, soc=options.soc, settings=options.settings or None, timeout=TIMEOUT,
+            op_packages=libraries_of(options.op_packages),
+        )  # fmt: skip
 
-    def _on_context(self, binary: bytes) -> Session:
+    def _on_context(self, model: str) -> Session:
+        """The graphs of the model's own nodes, out of the binary that it has, names or shares."""
         assert self._options is not None
         if self._entries.enable:
             raise UsageError("the model is a context already", hint="give the model that it was made of")
+        file, names = self._binary(model)
+        session = Session(
+            file, self._options.library, soc=self._options.soc, timeout=TIMEOUT,
+            op_packages=libraries_of(self._options.op_packages),
+        )  # fmt: skip
+        # A binary of one graph runs whatever its node is called, as in the provider.
+        if len(session.graphs) > 1:
+            mine = tuple(graph for graph in session.graphs if graph.name in names)
+            if not mine:
+                session.close()
+                raise ModelError(f"{model}: its binary has no graph {', '.join(names)}")
+            session.graphs, session.graph = mine, mine[0]
+        return session
+
+    def _binary(self, model: str) -> tuple[Path, tuple[str, ...]]:
+        from openqnn.emit.epcontext import graphs_without_binary, read_epcontext
+        from openqnn.vendor.executables import borders_of
+
+        if self._entries.share and (names := graphs_without_binary(model)):
+            return binary_of(names, model), names
+        found = read_epcontext(model)
         self._folder = tempfile.TemporaryDirectory()
         file = Path(self._folder.name) / "context.bin"
-        file.write_bytes(binary)
-        return Session(file, self._options.library, soc=self._options.soc, timeout=TIMEOUT)
+        file.write_bytes(found.binary())
+        if self._entries.share and found.file is not None:
+            remember_binary(tuple(graph.name for graph in borders_of(found.file)), found.file)
+        return file, found.partitions
 
     def _write_context(self, graph: Graph, options: ProviderOptions) -> None:
         from openqnn.api.compile import compile
         from openqnn.emit.epcontext import write_epcontext
 
+        if self._entries.share and options.settings:
+            raise UsageError("graphs that share a context have no settings of their own", hint=SETTINGS_ALONE)
         target = self._entries.target(self._path)
         if self._path and target.exists() and target.samefile(self._path):
             raise UsageError(
@@ -151,6 +190,14 @@ class InferenceSession:
             )
         if target.exists():
             raise UsageError(f"{target} exists", hint="remove it, or name another with ep.context_file_path")
+        if self._entries.prefix:
+            graph = clone_graph(graph)
+            graph.name = f"{self._entries.prefix}{graph.name}"
+        if self._entries.share:
+            put_aside(WaitingGraph(graph, target, options.library, options.soc))
+            if self._entries.stop_share:
+                write_shared()
+            return
         made = compile(graph, options.library, soc=options.soc, settings=options.settings or None)
         write_epcontext(target, made.blob, made.info, embed=self._entries.embed)
 
@@ -198,23 +245,19 @@ def _fixed(graph: Graph, options: ProviderOptions) -> Graph:
     return quantize(graph, float_fallback=True, algorithms=(), soc=options.soc)
 
 
-def _context_in(file: str) -> bytes | None:
-    """The binary of an EPContext model."""
+def _is_context_model(file: str) -> bool:
+    """Whether a file is an EPContext model."""
     if Path(file).suffix != ".onnx":
-        return None
+        return False
     import onnx
-
-    from openqnn.emit.epcontext import read_epcontext
 
     try:
         model = onnx.load(file, load_external_data=False)
     except Exception as error:  # protobuf's own, which the frontend says better
         if not Path(file).is_file():
             raise ModelError(f"{file}: no such file") from error
-        return None
-    if all(node.op_type != "EPContext" for node in model.graph.node):
-        return None
-    return read_epcontext(file).binary()
+        return False
+    return any(node.op_type == "EPContext" for node in model.graph.node)
 
 
 def _arg(graph: Graph, value: Value) -> NodeArg:

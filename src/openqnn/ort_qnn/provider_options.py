@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from openqnn.errors import UsageError
+from openqnn.ort_qnn.op_packages import PackagedOp, packaged_ops
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc, soc_of_arch
 
@@ -31,6 +32,9 @@ class ProviderOptions:
     settings: Mapping[str, bool | float] = field(default_factory=dict[str, bool | float])
     profiling: Level | None = None
     profiling_file: str = ""
+    op_packages: tuple[PackagedOp, ...] = ()
+    json_folder: Path | None = None
+    dlc_folder: Path | None = None
     idle: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -51,6 +55,9 @@ def provider_options(given: Mapping[str, Any] | None) -> ProviderOptions:
         _settings(options) if htp else {},
         _LEVELS[options.get("profiling_level", "off")],
         options.get("profiling_file_path", ""),
+        packaged_ops(options["op_packages"]) if "op_packages" in options else (),
+        _folder(options, "dump_json_qnn_graph", "json_qnn_graph_dir"),
+        _folder(options, "dump_qnn_ir_dlc", "dump_qnn_ir_dlc_dir"),
         {key: why for key, why in _IDLE.items() if key in options},
     )
 
@@ -65,6 +72,16 @@ def _settings(options: Mapping[str, str]) -> dict[str, bool | float]:
     if "enable_htp_fp16_precision" in options:
         found["fp16_relaxed_precision"] = options["enable_htp_fp16_precision"] == "1"
     return found
+
+
+def _folder(options: Mapping[str, str], asked: str, place: str) -> Path | None:
+    """Where a graph is dumped: the working folder, unless one is named."""
+    if options.get(asked, "0") != "1":
+        return None
+    folder = Path(options.get(place, "."))
+    if not folder.is_dir():
+        raise UsageError(f"{place}: there is no folder {folder}")
+    return folder
 
 
 def _library(options: Mapping[str, str]) -> str:
@@ -126,6 +143,15 @@ _CHECKS: dict[str, Callable[[str, str], None]] = {
     "enable_htp_spill_fill_buffer": _one_of(*FLAGS),
     "enable_htp_shared_memory_allocator": _one_of(*FLAGS),
     "skip_qnn_version_check": _one_of(*FLAGS),
+    "op_packages": _any,
+    "dump_json_qnn_graph": _one_of(*FLAGS),
+    "json_qnn_graph_dir": _any,
+    "dump_qnn_ir_dlc": _one_of(*FLAGS),
+    "dump_qnn_ir_dlc_dir": _any,
+    "qnn_ir_backend_path": _any,
+    "qnn_saver_path": _any,
+    "htp_bf16_enable": _one_of(*FLAGS),
+    "enable_vtcm_backup_buffer_sharing": _one_of(*FLAGS),
 }
 _IDLE = {
     "rpc_control_latency": _DEVICE_ONLY,
@@ -135,5 +161,9 @@ _IDLE = {
     "offload_graph_io_quantization": "inputs and outputs are quantized outside the library in any case",
     "enable_htp_spill_fill_buffer": _DEVICE_ONLY,
     "enable_htp_shared_memory_allocator": _DEVICE_ONLY,
+    "qnn_ir_backend_path": "libQnnIr is taken from where the other libraries are",
+    "qnn_saver_path": "`qnn-net-run --backend saver` writes the Saver's program",
+    "htp_bf16_enable": "nothing here computes in bfloat16",
+    "enable_vtcm_backup_buffer_sharing": _DEVICE_ONLY,
     "skip_qnn_version_check": "a context of another version is refused by the library itself",
 }

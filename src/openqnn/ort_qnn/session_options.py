@@ -10,7 +10,8 @@ from openqnn.errors import UsageError
 
 ENABLE, FILE_PATH, EMBED = "ep.context_enable", "ep.context_file_path", "ep.context_embed_mode"
 NODE_PREFIX, NO_FALLBACK = "ep.context_node_name_prefix", "session.disable_cpu_ep_fallback"
-KEYS = (ENABLE, FILE_PATH, EMBED, NODE_PREFIX, NO_FALLBACK)
+SHARE, STOP_SHARE = "ep.share_ep_contexts", "ep.stop_share_ep_contexts"
+KEYS = (ENABLE, FILE_PATH, EMBED, NODE_PREFIX, SHARE, STOP_SHARE, NO_FALLBACK)
 
 
 @dataclass
@@ -22,7 +23,7 @@ class SessionOptions:
     _entries: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        if key.startswith("ep.context_") and key not in KEYS:
+        if key.startswith("ep.") and key not in KEYS:
             known = ", ".join(key for key in KEYS if key.startswith("ep."))
             raise UsageError(f"there is no session key {key!r}", hint=f"about contexts there are {known}")
         self._entries[key] = value
@@ -42,6 +43,8 @@ class ContextEntries:
     embed: bool = True
     prefix: str = ""
     fallback: bool = True
+    share: bool = False
+    stop_share: bool = False
 
     def target(self, model: str) -> Path:
         """Where the context model goes: beside the model, as <model>_ctx.onnx, unless a path is given."""
@@ -64,6 +67,8 @@ def context_entries(options: Any) -> ContextEntries:
         _flag(options, EMBED, True),
         _entry(options, NODE_PREFIX) or "",
         not _flag(options, NO_FALLBACK, False),
+        _flag(options, SHARE, False),
+        _flag(options, STOP_SHARE, False),
     )
 
 

@@ -1,4 +1,4 @@
-"""openqnn extract: context binaries out of EPContext models, .pte and compiled .tflite files."""
+"""openqnn extract: context binaries out of EPContext models, DLC, .pte and compiled .tflite files."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ def _binaries(path: str) -> list[tuple[bytes, list[str]]]:
     from openqnn.emit.epcontext import read_epcontext
     from openqnn.formats.embedded_contexts import contexts_in, holder_of
 
+    if Path(path).suffix == ".dlc" and Path(path).is_file():
+        from openqnn.formats.dlc_contexts import dlc_contexts, the_context
+
+        inside = dlc_contexts(path) or {"": the_context(path)}
+        return [(data, _graphs(data)) for data in inside.values()]
     if not Path(path).is_file() or not (holder_of(path) or Path(path).suffix in (".pte", ".tflite")):
         found = read_epcontext(path)
         return [(found.binary(), list(found.partitions))]
@@ -61,7 +66,7 @@ def _graphs(data: bytes) -> list[str]:
 
 COMMAND = Command(
     "extract",
-    "Take context binaries out of an EPContext model, an ExecuTorch program or a compiled TFLite model.",
+    "Take context binaries out of an EPContext model, a DLC, a .pte or a compiled .tflite.",
     (ExtractOptions,),
     run_extract,
     examples=("openqnn extract model_ctx.onnx -o model.bin",),

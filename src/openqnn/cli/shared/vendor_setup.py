@@ -179,22 +179,32 @@ def check_prefix(prefix: str, models: Sequence[str]) -> None:
 
 @contextmanager
 def opened_binary(path: str) -> Generator[str]:
-    """The path of a context binary: the file itself, or one taken out of an EPContext model."""
-    if Path(path).suffix != ".onnx":
-        if not Path(path).is_file():
-            raise ModelError(f"{path}: no such file")
-        yield path
+    """The path of a context binary: the file itself, or one taken out of an EPContext model or a DLC."""
+    inside = _binary_inside(path)
+    if not isinstance(inside, bytes):
+        yield inside
         return
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(inside)
+        file.flush()
+        yield file.name
+
+
+def _binary_inside(path: str) -> str | bytes:
+    """The file of a binary, or its bytes where it is in another file."""
+    kind = Path(path).suffix
+    if kind != ".onnx" and not Path(path).is_file():
+        raise ModelError(f"{path}: no such file")
+    if kind == ".dlc":
+        from openqnn.formats.dlc_contexts import the_context
+
+        return the_context(path)
+    if kind != ".onnx":
+        return path
     from openqnn.emit.epcontext import read_epcontext
 
     found = read_epcontext(path)
-    if found.file is not None:
-        yield str(found.file)
-        return
-    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
-        file.write(found.binary())
-        file.flush()
-        yield file.name
+    return found.binary() if found.file is None else str(found.file)
 
 
 def profiling(level: str, option: str, library: str) -> Profiling:

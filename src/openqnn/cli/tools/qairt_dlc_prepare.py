@@ -1,4 +1,4 @@
-"""qairt-dlc-prepare: whether HTP compiles a DLC for a SoC, and the DLC again."""
+"""qairt-dlc-prepare: a DLC with what HTP made of its graphs for a SoC."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from openqnn.options.field import read_options
 
 
 def run_dlc_prepare(arguments: Namespace) -> int:
-    import shutil
-
     from openqnn.cli.shared.binaries import check_binary
+    from openqnn.cli.shared.dlc_cache import chip_of, write_prepared
     from openqnn.cli.shared.vendor_setup import remark, say, setup
-    from openqnn.formats.atomic import replacing_path
+    from openqnn.formats.atomic import Parked
     from openqnn.formats.sniff import kind_of
-    from openqnn.vendor.remote import compile_source
+    from openqnn.vendor.remote import compile_source, describe_context
     from openqnn.vendor.source import Source
 
     options = read_options(arguments, DlcPrepareOptions)
@@ -28,18 +27,19 @@ def run_dlc_prepare(arguments: Namespace) -> int:
     target = Path(options.output_dlc or source.with_suffix(".prepared.dlc"))
     check_binary(target, str(source), kind_of(source))
     made = setup("htp", "", options.soc)
-    compiled = compile_source(Source(files=(str(source),)), made.target, note=remark)
-    with replacing_path(target) as temporary:
-        shutil.copyfile(source, temporary)
-    say("note: HTP compiles the graphs; the DLC holds no cache of that, which only the original's format has")
-    say(f"  hint: qnn-context-binary-generator --dlc_path {source} --backend htp --binary_file NAME keeps it")
-    print(f"{target}: {', '.join(compiled.graphs)}")
+    parked = Parked("context.bin")
+    compiled = compile_source(Source(files=(str(source),)), made.target, file=str(parked.path), note=remark)
+    info = describe_context(parked.path)
+    write_prepared(source, target, parked.path.read_bytes(), info)
+    say(f"note: the compiled graphs are a record of ours; the SDK's tools read the graphs of {target} alone")
+    say(f"  hint: `openqnn extract {target}` gives the context binary, which they read")
+    print(f"{target}: {', '.join(compiled.graphs)} for {chip_of(info)}, {compiled.size:,} bytes")
     return 0
 
 
 TOOL = Tool(
     "qairt-dlc-prepare",
-    "Check that HTP compiles a DLC for a SoC, and write the DLC under another name.",
+    "Compile a DLC for a SoC's HTP, and write it with the result in it.",
     "--input_dlc MODEL.dlc [--output_dlc FILE] [--htp_socs NAME]",
     (DlcPrepareOptions,),
     lambda arguments, _: run_dlc_prepare(arguments),
