@@ -24,7 +24,7 @@ _PROBING = 60.0  # seconds
 class PackagedOp:
     """An operation of the source model, by its type, and the library that has it."""
 
-    op: str
+    kind: str
     library: OpPackageLibrary
 
 
@@ -69,14 +69,14 @@ def _declare(ops: Sequence[PackagedOp], model: str, nodes: Sequence[NodeProto]) 
     for each in ops:
         package, known = names[each.library]
         file = Path(each.library.path).name
-        if each.op not in known:
+        if each.kind not in known:
             raise UsageError(
-                f"op_packages: {file} has no operation {each.op!r}", hint=f"it has {', '.join(known)}"
+                f"op_packages: {file} has no operation {each.kind!r}", hint=f"it has {', '.join(known)}"
             )
-        mine = [node for node in nodes if node.op_type == each.op]
+        mine = [node for node in nodes if node.op_type == each.kind]
         if not mine:
-            raise UsageError(f"op_packages: {model} has no node of type {each.op!r}")
-        if not any(op.package == package and op.declared.name == each.op for op in custom_ops()):
+            raise UsageError(f"op_packages: {model} has no node of type {each.kind!r}")
+        if not any(op.package == package and op.declared.name == each.kind for op in custom_ops()):
             made = _declaration(mine)
             declare(CustomOp(package, made, domain=mine[0].domain, origin=f"op_packages of {model}"))
 

@@ -12,7 +12,7 @@ from openqnn.options.wrap import WrapOptions
 
 
 def run_wrap(arguments: Namespace) -> Report:
-    from openqnn.cli.shared.dlc_cache import write_prepared
+    from openqnn.cli.shared.write_prepared import write_prepared
     from openqnn.emit.epcontext import write_epcontext
     from openqnn.vendor.model import read_binary
     from openqnn.vendor.remote import describe_context
@@ -46,14 +46,19 @@ def _target(options: WrapOptions, source: Path) -> Path:
         raise UsageError(
             f"{target}: the result is {'a DLC' if options.dlc else 'an EPContext model'} ({kind})"
         )
-    if options.dlc and options.external:
-        raise UsageError("--external goes with an EPContext model: a DLC has the binary in it")
-    if options.dlc and not Path(options.dlc).is_file():
-        raise ModelError(f"{options.dlc}: no such file")
+    if options.dlc:
+        _check_dlc(options)
     if target.exists() and not options.overwrite:
         raise OutputError(f"{target} exists", hint="--overwrite replaces it")
     check_place(target)
     return target
+
+
+def _check_dlc(options: WrapOptions) -> None:
+    if options.external:
+        raise UsageError("--external goes with an EPContext model: a DLC has the binary in it")
+    if not Path(options.dlc).is_file():
+        raise ModelError(f"{options.dlc}: no such file")
 
 
 COMMAND = Command(

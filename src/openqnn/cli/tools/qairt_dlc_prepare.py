@@ -13,8 +13,8 @@ from openqnn.options.field import read_options
 
 def run_dlc_prepare(arguments: Namespace) -> int:
     from openqnn.cli.shared.binaries import check_binary
-    from openqnn.cli.shared.dlc_cache import chip_of, write_prepared
     from openqnn.cli.shared.vendor_setup import remark, say, setup
+    from openqnn.cli.shared.write_prepared import chip_of, write_prepared
     from openqnn.formats.atomic import Parked
     from openqnn.formats.sniff import kind_of
     from openqnn.vendor.remote import compile_source, describe_context
