@@ -271,7 +271,7 @@ def test_a_binary_runs_as_the_chip_that_it_is_for(mnist: Prepared) -> None:
 def test_the_utility_refuses_what_is_no_binary(mnist: Prepared) -> None:
     utility = "qnn-context-binary-utility"
     assert_refused(tool(utility), "--context_binary is required", code=2)
-    assert_refused(tool(utility, "--context_binary", mnist.dlc), "not a context binary")
+    assert_refused(tool(utility, "--context_binary", mnist.dlc), "holds no context binary")
     assert_refused(tool(utility, "--context_binary", "nothing.bin"), "no such file")
     assert_done(generate(mnist, "--binary_file", "c"))
     binary = mnist.folder / "ctx/c.bin"
@@ -288,4 +288,4 @@ def test_compile_and_extract(mnist: Prepared) -> None:
     for name in ("c.bin", "c.onnx", "x.bin"):
         assert_done(mnist.run("--retrieve_context", folder / name, to=f"out_{name}", backend="htp"))
     assert mnist.results("out_c.bin") == mnist.results("out_c.onnx") == mnist.results("out_x.bin")
-    assert_refused(openqnn("extract", mnist.dlc), "is not an ONNX model")
+    assert_refused(openqnn("extract", mnist.dlc), "holds no context binary")

@@ -53,7 +53,7 @@ def test_the_steps_of_the_action_run(repository: Path) -> None:
         done = run("bash", "-e", "-c", step, cwd=repository)
         assert done.returncode == 0, done.stdout + done.stderr
     reports = {file.name for file in (repository / "reports").iterdir()}
-    assert reports == {"digits.check.json", "digits.oqnn", "digits.html"}
+    assert reports == {"digits.check.json", "digits.oqnn", "digits.html", "digits.model.html"}
 
 
 def test_the_action_fails_where_a_model_does_not_convert(repository: Path) -> None:
