@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openqnn.analysis.compare_backends import compare
     from openqnn.api.compile import compile
     from openqnn.api.convert import Report, check, convert
-    from openqnn.api.custom_ops import load_custom_ops
+    from openqnn.api.custom_ops import load_custom_ops, use_op_packages
     from openqnn.api.family import Family, convert_family
     from openqnn.api.files import load
     from openqnn.api.fuse import expand, fuse
@@ -53,6 +53,7 @@ __all__ = [
     "load_custom_ops",
     "quantize",
     "split_outputs",
+    "use_op_packages",
 ]
 
 
@@ -62,7 +63,7 @@ _HOMES = {
     "openqnn.api.compile": ("compile",),
     "openqnn.frontends.custom_ops": ("composite",),
     "openqnn.ops.custom_function": ("custom_op",),
-    "openqnn.api.custom_ops": ("load_custom_ops",),
+    "openqnn.api.custom_ops": ("load_custom_ops", "use_op_packages"),
     "openqnn.api.convert": ("Report", "check", "convert"),
     "openqnn.api.family": ("Family", "convert_family"),
     "openqnn.api.files": ("load",),

@@ -32,6 +32,11 @@ OF_ONNX = {
     "--preserve_io", "--dry_run", "--dump_custom_io_config_template", "--keep_int64_inputs", "--custom_ops",
 }  # fmt: skip
 DEVICE = {"--target", "--place", "--target_os", "--libraries"}
+# Operations of the user's, wherever a model is read.
+OWN = {
+    "--custom_ops", "--op_package_config", "-opc", "--converter_op_package_lib", "-cpl", "--op_packages",
+    "--op_package_lib", "-opl",
+}  # fmt: skip
 OURS = {
     "qnn-tensorflow-converter": {"--tf_validate_models", *OF_ONNX, *NEWER},
     "qnn-pytorch-converter": {
@@ -53,13 +58,17 @@ OURS = {
         "--float_fallback",
         "--quantization_overrides",
         "--use_native_dtype",
+        "--custom_ops",
     },
     "qairt-converter": {"-e", "--custom_ops", "--caffemodel", "--caffe_bin"},
     # HTP compiles float graphs for a SoC, and the original has no flag for it
-    "qnn-net-run": {"--soc", *DEVICE},
-    "qnn-context-binary-generator": {"--soc", "--htp_arch"},
+    "qnn-net-run": {"--soc", "--custom_ops", *DEVICE},
+    "qnn-context-binary-generator": {"--soc", "--htp_arch", "--custom_ops"},
     "qnn-platform-validator": {"--output_dir", "--target", "--place", "--libraries"},
-    "qnn-accuracy-debugger": {"--args_config", *DEVICE},
+    "qnn-accuracy-debugger": {"--args_config", *DEVICE, *OWN},
+    "qnn-bench": OWN,
+    "qnn-architecture-checker": OWN,
+    "qnn-quantization-checker": OWN,
     # two dashes where the original has one, and what it has not
     "qnn-accuracy-evaluator": {
         *(
@@ -94,8 +103,9 @@ OURS = {
         "--jobs",
         "-on",
         "--on",
+        *OWN,
     },
-    "qnn-netron": {"--run_code", "--work_dir", "--port", "--no_browser"},
+    "qnn-netron": {"--run_code", "--work_dir", "--port", "--no_browser", *OWN},
     "qnn-throughput-net-run": {
         "--html",
         "--require_stable",
@@ -106,6 +116,7 @@ OURS = {
         "--queries",
         "--target_qps",
         "--latency_bound",
+        *OWN,
     },
 }
 _CONVERTER = {

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
+from typing import Final
 
 from openqnn.errors import InputError, OpenQnnError, UsageError
 from openqnn.formats.op_package_xml import read_op_package
 from openqnn.frontends.custom_ops import declared_names
 from openqnn.ops.custom import declare_package
 from openqnn.ops.user_code import line_of
+from openqnn.qnn.op_package_library import (
+    OpPackageLibrary,
+    OpPackages,
+    op_package_libraries,
+    packages_everywhere,
+    register_everywhere,
+)
+
+_FILES: Final[list[str]] = []
 
 
 def load_custom_ops(*paths: str | os.PathLike[str]) -> None:
@@ -23,6 +34,51 @@ def load_custom_ops(*paths: str | os.PathLike[str]) -> None:
         if not path.is_file():
             raise InputError(f"{path}: {'it is a folder, not a file' if path.is_dir() else 'no such file'}")
         (_read if path.suffix == ".xml" else _run)(path)
+        if str(path.absolute()) not in _FILES:
+            _FILES.append(str(path.absolute()))
+
+
+def use_op_packages(packages: OpPackages) -> None:
+    """Op packages, "path:provider", for all that this process does from now on.
+
+    A backend registers those that are for it, and those for libQnnCpu compute operations here that have no
+    Python function.
+    """
+    from openqnn.vendor.custom_op_libraries import use_op_package_libraries
+
+    libraries = op_package_libraries(packages)
+    use_op_package_libraries(libraries)
+    register_everywhere(libraries)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredOps:
+    """What a process was told of operations of the user's, to be told to another one."""
+
+    files: tuple[str, ...] = ()
+    packages: tuple[OpPackageLibrary, ...] = ()
+
+
+NOTHING_DECLARED: Final = DeclaredOps()
+
+
+def declared_ops() -> DeclaredOps:
+    """The files that were read, and the packages in use."""
+    return DeclaredOps(tuple(_FILES), packages_everywhere())
+
+
+def own_words(known: DeclaredOps) -> list[str]:
+    """The options that say the same to a tool of its own process."""
+    words = [word for path in known.files for word in ("--custom_ops", path)]
+    return words + (["--op_packages", ",".join(map(str, known.packages))] if known.packages else [])
+
+
+def declare_again(known: DeclaredOps) -> None:
+    """In a process of its own: what is not known here yet."""
+    load_custom_ops(*(path for path in known.files if path not in _FILES))
+    left = [p for p in known.packages if p not in packages_everywhere()]
+    if left:
+        use_op_packages(left)
 
 
 def _read(path: Path) -> None:

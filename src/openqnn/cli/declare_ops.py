@@ -6,7 +6,7 @@ from argparse import Namespace
 
 
 def declare_ops(arguments: Namespace) -> None:
-    """Makes the operations of --custom_ops and --op_package_config known.
+    """Makes the operations of --custom_ops and --op_package_config known, and what libraries say of them.
 
     Most commands are given none, and import nothing here.
     """
@@ -24,7 +24,7 @@ def declare_ops(arguments: Namespace) -> None:
 def _use_libraries(arguments: Namespace) -> None:
     """What --converter_op_package_lib and --op_package_lib say of the operations that are declared."""
     shapes = getattr(arguments, "converter_op_package_lib", "")
-    numbers = getattr(arguments, "op_package_lib", "")
+    numbers, own = getattr(arguments, "op_package_lib", ""), getattr(arguments, "own_packages", "")
     if shapes:
         from openqnn.vendor.custom_op_libraries import use_converter_libraries
 
@@ -34,3 +34,7 @@ def _use_libraries(arguments: Namespace) -> None:
         from openqnn.vendor.custom_op_libraries import use_op_package_libraries
 
         use_op_package_libraries(op_package_libraries(numbers))
+    if own:
+        from openqnn.api.custom_ops import use_op_packages
+
+        use_op_packages(own)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from openqnn.api.custom_ops import declared_ops
 from openqnn.api.quantize_variants import (
     SharedCalibration,
     bytes_of_graph,
@@ -24,6 +25,7 @@ from openqnn.evaluation.match_boxes import BoxOutputs, match_boxes
 from openqnn.evaluation.run_trials import run_trials
 from openqnn.evaluation.trial import Trial, TrialResult
 from openqnn.evaluation.trial_store import TrialStore, digest_of_arrays
+from openqnn.frontends.onnx.open_onnx import has_declared_ops
 from openqnn.ir import Array, Graph
 from openqnn.quant.algorithms import wants_samples_before
 
@@ -155,8 +157,9 @@ def _trials(
             continue
         fitting = _fitting(subject, inference)
         trial = Trial(
-            inference, subject.source, subject.samples, stored, subject.shapes, calibration, fitting
-        )
+            inference, subject.source, subject.samples, stored, subject.shapes, calibration, fitting,
+            own_ops=declared_ops(),
+        )  # fmt: skip
         made.append((index, trial))
     return made
 
@@ -250,8 +253,8 @@ def _draw_differences(
 
 def reference_inference(source: str) -> Inference:
     """What minimal mode holds its options against: the source model in ONNX Runtime, or the converted one in
-    floats where that is no ONNX model."""
-    if Path(source).suffix == ".onnx":
+    floats where that is no ONNX model, or has operations that only the user's declarations know."""
+    if Path(source).suffix == ".onnx" and not has_declared_ops(source):
         return Inference("schema0_onnxrt_fp32", "onnxrt", FP32)
     return Inference("schema0_qnn_fp32", QNN, FP32, "built-in")
 

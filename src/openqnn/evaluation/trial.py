@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from openqnn.api.custom_ops import NOTHING_DECLARED, DeclaredOps, declare_again
 from openqnn.api.quantize_variants import SharedCalibration, bytes_of_graph, graph_of_bytes
 from openqnn.errors import LibraryError, OpenQnnError, OpenQnnWarning
 from openqnn.evaluation.inference import FP16, ONNX_RUNTIME, QNN, QUANT, SIMULATION, Inference
@@ -33,6 +34,7 @@ class Trial:
     calibration: SharedCalibration | None = None
     fitting: Sequence[Mapping[str, Array]] = ()
     threads: int = 1
+    own_ops: DeclaredOps = NOTHING_DECLARED
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ def run_trial(trial: Trial) -> TrialResult:
     result, start = TrialResult(), time.perf_counter()
     try:
         with _quiet():
+            declare_again(trial.own_ops)
             _run(trial, result)
     except OpenQnnError as error:
         result.error, result.outputs = str(error), []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from openqnn.options.field import option, refused
+from openqnn.options.source import custom_ops
 
 NO_ARCH_CHECKER = "the architecture checker is a tool of its own, and not part of this version"
 
@@ -29,6 +30,26 @@ def op_package_config() -> Any:
     return option(
         (), "--op_package_config", "-opc", metavar="XML", nargs="+", exclusive="package",
         help="op packages that declare custom operations of the model (XML)",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OwnDeclarations:
+    """Operations of your own."""
+
+    custom_ops: tuple[str, ...] = custom_ops()
+
+
+@dataclass(frozen=True)
+class OwnOps:
+    """Operations of your own."""
+
+    custom_ops: tuple[str, ...] = custom_ops("--op_package_config", "-opc")
+    converter_op_package_lib: str = converter_op_package_lib()
+    own_packages: str = option(
+        "", "--op_packages", "--op_package_lib", "-opl", metavar="LIST",
+        help="op packages, PATH:PROVIDER separated by commas: registered with the library that they are"
+        " for, and computing operations here that have no Python function",
     )  # fmt: skip
 
 

@@ -48,11 +48,12 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def custom_ops() -> Any:
+def custom_ops(*more: str) -> Any:
+    """`more` are other names of the option."""
     return option(
-        (), "--custom_ops", metavar="FILE.py", repeat=True,
-        help="a Python file that declares operations of the model: @openqnn.composite, @openqnn.custom_op;"
-        " repeat for several",
+        (), "--custom_ops", *more, metavar="FILE", repeat=True,
+        help="a Python file that declares operations of the model (@openqnn.composite, @openqnn.custom_op),"
+        " or the XML of an op package; repeat for several",
     )  # fmt: skip
 
 
@@ -98,7 +99,6 @@ class SourceOptions:
         "", "--caffemodel", metavar="FILE",
         help="the weights of a Caffe network (default: the .caffemodel beside the .prototxt)",
     )  # fmt: skip
-    custom_ops: tuple[str, ...] = custom_ops()
 
     def settings(self) -> dict[str, Any]:
         """The keyword arguments of `convert` and `open_graph` that the options stand for."""

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 from openqnn.errors import BackendError, LibraryError, UsageError
 
 TARGETS: Final = ("CPU", "HTP")
+_BACKENDS: Final = ("Cpu", "Htp", "Gpu", "Dsp")
+_ENDING: Final = "InterfaceProvider"
 _CODES: Final = {
     4003: ("the backend does not take that target", "leave the target out, or name CPU"),
     4005: ("the library cannot be loaded", "`openqnn op-package check` tells why"),
@@ -36,6 +38,11 @@ class OpPackageLibrary:
 
     def __str__(self) -> str:
         return ":".join(filter(None, (self.path, self.provider, self.target)))
+
+    def is_for(self, backend: str) -> bool:
+        """Whether a backend's library can take it: generated providers have the backend in their name."""
+        named = next((b for b in _BACKENDS if self.provider.endswith(f"{b}{_ENDING}")), "")
+        return not named or Path(backend).name.startswith(f"libQnn{named}")
 
 
 OpPackages: TypeAlias = "str | OpPackageLibrary | Sequence[str | OpPackageLibrary]"
@@ -64,6 +71,30 @@ def _parsed(text: str) -> OpPackageLibrary:
     if not Path(path).is_file():
         raise LibraryError(f"op package {path}: no such file")
     return OpPackageLibrary(os.path.abspath(path), provider, target)
+
+
+_EVERYWHERE: Final[list[OpPackageLibrary]] = []
+
+
+def register_everywhere(packages: Iterable[OpPackageLibrary]) -> None:
+    """From now on every backend of this process registers those that are for it."""
+    _EVERYWHERE.extend(p for p in packages if p not in _EVERYWHERE)
+
+
+def packages_everywhere() -> tuple[OpPackageLibrary, ...]:
+    """The packages that every backend registers that they are for."""
+    return tuple(_EVERYWHERE)
+
+
+def forget_op_packages() -> None:
+    """No op package is registered everywhere any more."""
+    _EVERYWHERE.clear()
+
+
+def packages_for(backend: str, packages: Iterable[OpPackageLibrary] = ()) -> tuple[OpPackageLibrary, ...]:
+    """What a backend registers: the packages that it is given, and those that are for all."""
+    given = tuple(packages)
+    return (*given, *(p for p in _EVERYWHERE if p.is_for(backend) and p not in given))
 
 
 def register_op_package(api: Any, backend: Any, package: OpPackageLibrary) -> None:

@@ -45,8 +45,7 @@ class OnnxRuntimeRunner:
 
     @property
     def tensor_names(self) -> list[str]:
-        made = (name for node in self._model.graph.node for name in node.output if name)
-        return list(dict.fromkeys([*self._own, *made]))
+        return _tensors(self._model)
 
     def run(self, inputs: Mapping[str, Array], /, outputs: Outputs = None) -> dict[str, Array]:
         names = chosen(outputs, self._own, self.tensor_names)
@@ -93,6 +92,16 @@ class OnnxRuntimeRunner:
             )
         except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
             raise failed(error) from error
+
+
+def tensors_of(path: str | os.PathLike[str]) -> list[str]:
+    """What a model computes: its outputs first. ONNX Runtime need not know its operations."""
+    return _tensors(_read(Path(path)))
+
+
+def _tensors(model: onnx.ModelProto) -> list[str]:
+    made = (name for node in model.graph.node for name in node.output if name)
+    return list(dict.fromkeys([*(output.name for output in model.graph.output), *made]))
 
 
 def _read(path: Path) -> onnx.ModelProto:

@@ -83,12 +83,15 @@ def _ask(
 
 def use_op_package_libraries(packages: Sequence[OpPackageLibrary]) -> None:
     """Lets libQnnCpu compute custom ops that have no Python function, with packages that it registers."""
+    library = resolved("cpu")
     for package in packages:
+        if not package.is_for(library):
+            continue
         path = package.path
         probed = run_once(
             probe_op_package, path, package.provider, name=Path(path).name, fork=can_fork(), timeout=TIMEOUT
         )
-        target = Target(resolved("cpu"), packages=(package,))
+        target = Target(library, packages=(package,))
         for name in probed.ops:
             provide_compute(probed.name, name, partial(_computed, target))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 
 from openqnn.emit import lower
@@ -41,7 +40,7 @@ class GraphExecutable:
         settings: Settings | None = None,
         packages: tuple[OpPackageLibrary, ...] = (),
     ) -> None:
-        self._target = replace(target_of(library, soc, settings), packages=packages)
+        self._target = target_of(library, soc, settings, packages)
         check_computes(self._target.library)
         self._timeout = timeout
         self._own = [value.name for value in graph.outputs]
@@ -130,7 +129,7 @@ class ContextExecutable:
         border: Graph | None = None,
     ) -> None:
         self._path, self._border = path, border or borders_of(path, soc)[0]
-        self._target = replace(target_of(library, soc), packages=packages)
+        self._target = target_of(library, soc, packages=packages)
         self._timeout = timeout
         self._worker = LibraryWorker()
 

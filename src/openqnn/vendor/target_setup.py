@@ -10,7 +10,7 @@ from typing import TypeAlias
 from openqnn.errors import UsageError
 from openqnn.qnn import abi
 from openqnn.qnn.library import find_library, is_htp
-from openqnn.qnn.op_package_library import OpPackageLibrary
+from openqnn.qnn.op_package_library import OpPackageLibrary, packages_for
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc
@@ -56,12 +56,18 @@ def resolved(library: str) -> str:
     return str(find_library(library))
 
 
-def target_of(library: str, soc: str | int | None = None, settings: Settings | None = None) -> Target:
+def target_of(
+    library: str,
+    soc: str | int | None = None,
+    settings: Settings | None = None,
+    packages: tuple[OpPackageLibrary, ...] = (),
+) -> Target:
     """A library by name or path. HTP is set up for SM8650 unless another SoC is named."""
     path = resolved(library)
     device = device_of(path, soc)
     options = options_of(path, device, settings)
-    return Target(path, device, graphs={} if options is None else {"": options})
+    graphs = {} if options is None else {"": options}
+    return Target(path, device, graphs=graphs, packages=packages_for(path, packages))
 
 
 def device_of(library: str, soc: str | int | None) -> DeviceOptions | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from openqnn.errors import BackendError
 from openqnn.qnn.net import Net, NetNode
+from openqnn.qnn.op_package_library import packages_for
 from openqnn.qnn.options import DeviceOptions
 from openqnn.vendor import jobs
 from openqnn.vendor.library_worker import LibraryWorker, Name, shared_worker
@@ -42,11 +43,15 @@ def validate_net(
     def note(verdict: tuple[int, str]) -> None:
         reasons[verdict[0]] = verdict[1]
 
+    packages = packages_for(str(library))
     while len(reasons) < len(net.nodes):
         left = [index for index in range(len(net.nodes)) if index not in reasons]
         known = len(reasons)
         try:
-            used.ask(jobs.validate_nodes, library, timeout, note, net=net, nodes=left, device=device)
+            used.ask(
+                jobs.validate_nodes, library, timeout, note,
+                net=net, nodes=left, device=device, packages=packages,
+            )  # fmt: skip
         except BackendError as error:
             # Nothing to do with a node: the library does not even start.
             if len(reasons) == known and "validate" not in error.message and "tensors" not in error.message:

@@ -15,6 +15,7 @@ from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.field import option, read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import positive
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _write(path: str, record: Mapping[str, Any]) -> None:
 COMMAND = Command(
     "bench",
     "Measure how long a model takes on this machine, beside ONNX Runtime and Qualcomm's libraries.",
-    (BenchOptions,),
+    (BenchOptions, OwnOps),
     run_bench,
     examples=("openqnn bench model.onnx --against ort,libQnnHtp --runs 20",),
 )

@@ -13,6 +13,7 @@ from openqnn.errors import UsageError
 from openqnn.options.diagnose import BackendCheck
 from openqnn.options.field import read_options
 from openqnn.options.output import CheckOutput
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _validation(found: Validation) -> dict[str, Any]:
 COMMAND = Command(
     "check",
     "Tell what of a model is supported, and why the rest is not.",
-    (SourceOptions, BackendCheck, CheckOutput),
+    (SourceOptions, OwnOps, BackendCheck, CheckOutput),
     run_check,
     examples=(
         "openqnn check model.onnx --batch 1",

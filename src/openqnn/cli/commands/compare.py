@@ -13,6 +13,7 @@ from openqnn.cli.command import Command, Report
 from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.compare import CompareOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _finite(value: Any) -> Any:
 COMMAND = Command(
     "compare",
     "Tell tensor by tensor where two backends part.",
-    (SourceOptions, CompareOptions),
+    (SourceOptions, OwnOps, CompareOptions),
     run_compare,
     examples=("openqnn compare model.oqnn --backend htp --data samples/",),
 )

@@ -10,6 +10,7 @@ from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.context_tools import CompileOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _wrap(binary: Path, target: Path, *, embed: bool) -> None:
 COMMAND = Command(
     "compile",
     "Compile a model for a SoC into a context binary.",
-    (SourceOptions, CompileOptions),
+    (SourceOptions, OwnOps, CompileOptions),
     run_compile,
     examples=("openqnn compile model.oqnn --soc SM8650 -o model.bin",),
 )

@@ -11,6 +11,7 @@ from openqnn.cli.shared.graph_files import check_graph_file, split_as_asked, wri
 from openqnn.errors import UsageError
 from openqnn.options.field import read_options
 from openqnn.options.output import ConvertOutput, SplitOptions
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 
@@ -72,7 +73,7 @@ def _convert_family(source: SourceOptions, output: ConvertOutput, target: Path) 
 COMMAND = Command(
     "convert",
     "Convert a model to a QNN graph.",
-    (SourceOptions, ConvertOutput, SplitOptions),
+    (SourceOptions, OwnOps, ConvertOutput, SplitOptions),
     run_convert,
     examples=(
         "openqnn convert model.onnx --input_shape images=1,3,640,640",

@@ -16,6 +16,7 @@ from openqnn.errors import InputError, OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.options.debug import DebugOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.quantizer import QuantizerChoices, QuantizerData, QuantizerEncodings
 from openqnn.options.source import SourceOptions
 from openqnn.quant.recipe import Recipe
@@ -201,7 +202,7 @@ def _tell(report: DebugReport, options: DebugOptions) -> None:
 COMMAND = Command(
     "debug",
     "Tell which layer of a quantized model is wrong, why, and what to change.",
-    (SourceOptions, DebugOptions, QuantizerData, QuantizerChoices, QuantizerEncodings),
+    (SourceOptions, OwnOps, DebugOptions, QuantizerData, QuantizerChoices, QuantizerEncodings),
     run_debug,
     examples=(
         "openqnn debug model.onnx --data samples/",

@@ -10,6 +10,7 @@ from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.deploy import DeployOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 
@@ -54,7 +55,7 @@ def _sample(path: str) -> dict[str, Any] | None:
 COMMAND = Command(
     "deploy",
     "Make a bundle that runs a model without OpenQNN, and send it to a device.",
-    (SourceOptions, DeployOptions),
+    (SourceOptions, OwnOps, DeployOptions),
     run_deploy,
     examples=(
         "openqnn deploy model.oqnn --soc SM8650 -o bundle/",

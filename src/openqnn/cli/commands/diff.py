@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from openqnn.cli.command import Command, print_json
 from openqnn.options.diagnose import DiffOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 
 if TYPE_CHECKING:
     from openqnn.analysis.diff import Diff
@@ -51,7 +52,7 @@ def print_diff(found: Diff) -> None:
 COMMAND = Command(
     "diff",
     "Tell what differs between two graphs: nodes, parameters, constants, inputs and outputs.",
-    (DiffOptions,),
+    (DiffOptions, OwnOps),
     run_diff,
     examples=(
         "openqnn diff before.dlc after.dlc",

@@ -26,6 +26,7 @@ from openqnn.formats.encodings import (
 from openqnn.formats.oqnn import is_oqnn
 from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def _print_findings(findings: Sequence[Finding], used: int) -> None:
 COMMAND = Command(
     "encodings",
     "List the encodings of a model, hold an encodings file against it, or write one in any version.",
-    (SourceOptions, EncodingsOptions),
+    (SourceOptions, OwnOps, EncodingsOptions),
     run_encodings,
     examples=(
         "openqnn encodings model.oqnn",

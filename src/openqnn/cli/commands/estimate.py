@@ -15,6 +15,7 @@ from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.estimate import EstimateOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _print_layers(layers: Sequence[LayerCost]) -> None:
 COMMAND = Command(
     "estimate",
     "Tell how fast a model will be on HTP, with no device: the vendor's cost model, and its error.",
-    (SourceOptions, EstimateOptions),
+    (SourceOptions, OwnOps, EstimateOptions),
     run_estimate,
     examples=("openqnn estimate model.oqnn",),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from openqnn.cli.command import Command
 from openqnn.options.evaluator import EvaluatorConfig, EvaluatorMinimal, EvaluatorShared
 from openqnn.options.field import option
+from openqnn.options.packages import OwnOps
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def run_evaluate(arguments: Namespace) -> int:
 COMMAND = Command(
     "evaluate",
     "Rank all ways to quantize a model by what they cost in accuracy, or evaluate it by a config.",
-    (EvaluateModel, EvaluatorMinimal, EvaluatorConfig, EvaluatorShared),
+    (EvaluateModel, OwnOps, EvaluatorMinimal, EvaluatorConfig, EvaluatorShared),
     run_evaluate,
     examples=("openqnn evaluate model.onnx --data samples/",),
 )

@@ -10,6 +10,7 @@ from openqnn.cli.shared.graph_files import check_graph_file, write_graph_file
 from openqnn.errors import UsageError
 from openqnn.options.field import read_options
 from openqnn.options.output import FuseOptions
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 
@@ -58,7 +59,7 @@ def _check(options: FuseOptions) -> None:
 COMMAND = Command(
     "fuse",
     "Replace subgraphs of a model by nodes of a custom op, or the reverse, proved on random data.",
-    (SourceOptions, FuseOptions),
+    (SourceOptions, OwnOps, FuseOptions),
     run_fuse,
     examples=("openqnn fuse model.onnx --custom_ops ops.py --op my_package::Swish -o fused.oqnn",),
 )

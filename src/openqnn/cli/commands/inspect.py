@@ -12,6 +12,7 @@ from openqnn.cli.command import Command, print_json
 from openqnn.errors import UsageError
 from openqnn.options.field import read_options
 from openqnn.options.output import InspectOutput
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _inspect_context(path: str, output: InspectOutput) -> int:
 COMMAND = Command(
     "inspect",
     "Summarise a model: ops, parameters, MACs, memory.",
-    (SourceOptions, InspectOutput),
+    (SourceOptions, OwnOps, InspectOutput),
     run_inspect,
     examples=(
         "openqnn inspect model.onnx --batch 1",

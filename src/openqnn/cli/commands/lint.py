@@ -12,6 +12,7 @@ from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.architecture import LintOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _print(findings: Sequence[Finding]) -> None:
 COMMAND = Command(
     "lint",
     "Tell what in a model keeps it from being fast on HTP.",
-    (SourceOptions, LintOptions),
+    (SourceOptions, OwnOps, LintOptions),
     run_lint,
     examples=("openqnn lint model.onnx",),
 )

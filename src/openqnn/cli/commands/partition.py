@@ -11,6 +11,7 @@ from openqnn.cli.command import Command, Report
 from openqnn.errors import OutputError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.partition import PartitionOptions
 from openqnn.options.source import SourceOptions
 
@@ -100,7 +101,7 @@ def _print(plan: Plan, written: str) -> None:
 COMMAND = Command(
     "partition",
     "Place every node of a model on HTP, libQnnCpu or the built-in backend, and tell why.",
-    (SourceOptions, PartitionOptions),
+    (SourceOptions, OwnOps, PartitionOptions),
     run_partition,
     examples=("openqnn partition model.onnx --soc SM8650 -o partition.yaml",),
 )

@@ -25,6 +25,7 @@ from openqnn.errors import OutputError, UsageError
 from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.field import read_options
 from openqnn.options.output import SplitOptions
+from openqnn.options.packages import OwnOps
 from openqnn.options.quantizer import (
     QuantizeOutput,
     QuantizerChoices,
@@ -212,6 +213,7 @@ COMMAND = Command(
     "Quantize a model: a graph in fixed point, and what that costs.",
     (
         SourceOptions,
+        OwnOps,
         QuantizeOutput,
         SplitOptions,
         QuantizeTarget,

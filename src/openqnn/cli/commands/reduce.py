@@ -9,6 +9,7 @@ from openqnn.cli.command import Command
 from openqnn.errors import UsageError
 from openqnn.options.diagnose import ReduceOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 
@@ -52,7 +53,7 @@ def run_reduce(arguments: Namespace) -> int:
 COMMAND = Command(
     "reduce",
     "Cut a graph that a library fails on down to the smallest part that still fails.",
-    (SourceOptions, ReduceOptions),
+    (SourceOptions, OwnOps, ReduceOptions),
     run_reduce,
     examples=("openqnn reduce model.oqnn --backend htp -o smallest/",),
 )

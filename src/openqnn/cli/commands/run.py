@@ -8,6 +8,7 @@ from pathlib import Path
 from openqnn.cli.command import Command, Report
 from openqnn.options.field import read_options
 from openqnn.options.output import RunIo
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 
@@ -37,7 +38,7 @@ def run_run(arguments: Namespace) -> Report:
 COMMAND = Command(
     "run",
     "Run a model on arrays from files.",
-    (SourceOptions, RunIo),
+    (SourceOptions, OwnOps, RunIo),
     run_run,
     examples=(
         "openqnn run model.onnx --input x=x.npy",

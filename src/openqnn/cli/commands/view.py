@@ -13,6 +13,7 @@ from openqnn.cli.shared.serve_pages import serve_pages
 from openqnn.cli.shared.view_beside import is_view_page
 from openqnn.errors import OutputError, UsageError
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.view import ViewOptions
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _views(model: str, settings: dict[str, Any], converted: bool) -> list[View]:
 COMMAND = Command(
     "view",
     "Show models in the browser: graph, tensors, overlays, and what differs between several.",
-    (ViewOptions,),
+    (ViewOptions, OwnOps),
     run_view,
     examples=(
         "openqnn view model.onnx --converted",

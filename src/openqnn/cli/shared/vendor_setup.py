@@ -13,7 +13,7 @@ from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.htp_config import check_memory
 from openqnn.qnn.library import find_library, is_htp
 from openqnn.qnn.model_library import PREFIX
-from openqnn.qnn.op_package_library import op_package_libraries
+from openqnn.qnn.op_package_library import op_package_libraries, packages_for
 from openqnn.qnn.options import ContextOptions, DeviceOptions
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
@@ -89,7 +89,7 @@ def setup(
         check_memory(config_file, device, graphs)
     target = Target(
         library, device, context, graphs, _LOG[log_level], config.enabled, config.graph_names,
-        asked=bool(soc or arch), packages=op_package_libraries(op_packages),
+        asked=bool(soc or arch), packages=packages_for(library, op_package_libraries(op_packages)),
     )  # fmt: skip
     return Setup(target, config)
 

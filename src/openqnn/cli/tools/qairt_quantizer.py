@@ -26,6 +26,7 @@ from openqnn.formats.dlc_metadata import COMMAND
 from openqnn.formats.sniff import is_converted
 from openqnn.options.field import read_options
 from openqnn.options.later import LaterQuantizer
+from openqnn.options.packages import OwnDeclarations
 from openqnn.options.quantizer import (
     QairtQuantizerFiles,
     QuantizerChoices,
@@ -130,7 +131,14 @@ TOOL = Tool(
     "qairt-quantizer",
     "Quantize a DLC file: a DLC whose tensors are in fixed point.",
     "--input_dlc MODEL.dlc (--input_list FILE | --float_fallback) [options]",
-    (QairtQuantizerFiles, QuantizerData, QuantizerChoices, QuantizerEncodings, LaterQuantizer),
+    (
+        QairtQuantizerFiles,
+        QuantizerData,
+        QuantizerChoices,
+        QuantizerEncodings,
+        LaterQuantizer,
+        OwnDeclarations,
+    ),
     run_qairt_quantizer,
     examples=(
         "qairt-quantizer --input_dlc model.dlc --input_list inputs.txt --output_dlc fixed.dlc",

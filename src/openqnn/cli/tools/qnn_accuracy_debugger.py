@@ -18,6 +18,7 @@ from openqnn.options.accuracy_debugger import (
     InspectionOptions,
     VerificationOptions,
 )
+from openqnn.options.packages import OwnOps
 
 
 def run_accuracy_debugger(arguments: Namespace, _: str) -> int:
@@ -53,9 +54,10 @@ TOOL = Tool(
     GROUPS,
     run_accuracy_debugger,
     modes={
-        "--framework_diagnosis": (DebuggerModel, DebuggerFolders, DiagnosisOptions),
+        "--framework_diagnosis": (DebuggerModel, DebuggerFolders, DiagnosisOptions, OwnOps),
         "--inference_engine": (
             EngineStage, DebuggerModel, EngineRun, EngineQuantization, DebuggerFolders,
+            OwnOps,
         ),
         "--verification": (DebuggerModes, VerificationOptions, DebuggerModel, DebuggerFolders),
         "--compare_encodings": (CompareEncodings, DebuggerFolders),

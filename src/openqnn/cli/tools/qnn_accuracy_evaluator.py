@@ -6,6 +6,7 @@ from argparse import Namespace
 
 from openqnn.cli.command import Tool
 from openqnn.options.evaluator import EvaluatorConfig, EvaluatorMinimal, EvaluatorShared
+from openqnn.options.packages import OwnOps
 
 
 def run_accuracy_evaluator(arguments: Namespace, _: str) -> int:
@@ -19,7 +20,7 @@ TOOL = Tool(
     "qnn-accuracy-evaluator",
     "Rank all ways to quantize a model (minimal mode), or evaluate it on a dataset (config mode).",
     "-model PATH -preproc_file FILE [options] | -config YAML [options]",
-    (EvaluatorMinimal, EvaluatorConfig, EvaluatorShared),
+    (EvaluatorMinimal, EvaluatorConfig, EvaluatorShared, OwnOps),
     run_accuracy_evaluator,
     examples=(
         "qnn-accuracy-evaluator -model model.onnx -preproc_file inputs.txt"

@@ -14,6 +14,7 @@ from openqnn.cli.command import Tool
 from openqnn.errors import UsageError
 from openqnn.options.architecture import ArchitectureOptions
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 
 if TYPE_CHECKING:
     from openqnn.analysis.architecture_rule import Finding
@@ -156,7 +157,7 @@ TOOL = Tool(
     "qnn-architecture-checker",
     "Tell what in a model keeps it from being fast on HTP, and change what can be changed.",
     "-i MODEL_net.json [-b MODEL.bin] [-o DIR] [-m [WHAT]]",
-    (ArchitectureOptions,),
+    (ArchitectureOptions, OwnOps),
     run_architecture_checker,
     examples=(
         "qnn-architecture-checker -i model_net.json -b model.bin -o checked/",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from openqnn.cli.command import Tool
 from openqnn.cli.commands.bench import run_bench_config
 from openqnn.options.field import option, read_options
+from openqnn.options.packages import OwnOps
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ TOOL = Tool(
     "qnn-bench",
     "Run a model on backends as often as a configuration says, and tell how long it takes.",
     "-c CONFIG.json",
-    (QnnBenchOptions,),
+    (QnnBenchOptions, OwnOps),
     lambda arguments, _: run_qnn_bench(arguments),
     examples=("qnn-bench -c bench.json",),
 )

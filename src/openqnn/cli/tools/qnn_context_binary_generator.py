@@ -25,6 +25,7 @@ from openqnn.options.context_tools import NO_MEMHANDLE, GeneratorModel, Generato
 from openqnn.options.field import read_options
 from openqnn.options.later import LaterGenerator
 from openqnn.options.net_run import Tooling
+from openqnn.options.packages import OwnDeclarations
 from openqnn.vendor.extra_outputs import Wanted
 from openqnn.vendor.remote import compile_source
 
@@ -84,7 +85,7 @@ TOOL = Tool(
     "qnn-context-binary-generator",
     "Compile graphs for a backend into one context binary.",
     "(--model FILES | --dlc_path FILES) --backend LIBRARY --binary_file NAME [options]",
-    (GeneratorModel, GeneratorOutput, LaterGenerator, Tooling),
+    (GeneratorModel, GeneratorOutput, LaterGenerator, Tooling, OwnDeclarations),
     lambda arguments, _: run_generator(arguments),
     examples=(
         "qnn-context-binary-generator --model libmodel.so --backend libQnnHtp.so --binary_file model",

@@ -34,6 +34,7 @@ from openqnn.options.net_run import (
     NetRunProfiling,
     Tooling,
 )
+from openqnn.options.packages import OwnDeclarations
 from openqnn.runtime.run_config import RunConfig
 from openqnn.vendor.extra_outputs import Wanted
 from openqnn.vendor.net_run.results import unfinished
@@ -222,7 +223,16 @@ TOOL = Tool(
     "Run a model on a backend, with inputs and results in files.",
     "(--model FILES | --dlc_path FILES | --retrieve_context FILE) --backend LIBRARY --input_list FILES "
     "[options]",
-    (NetRunModel, NetRunInputs, NetRunOutputs, NetRunExecution, NetRunProfiling, DeviceRunOptions, Tooling),
+    (
+        NetRunModel,
+        NetRunInputs,
+        NetRunOutputs,
+        NetRunExecution,
+        NetRunProfiling,
+        DeviceRunOptions,
+        Tooling,
+        OwnDeclarations,
+    ),
     lambda arguments, _: run_net_run(arguments),
     examples=(
         "qnn-net-run --model libmodel.so --backend libQnnHtp.so --input_list inputs.txt",

@@ -9,6 +9,7 @@ from openqnn.cli.command import Tool
 from openqnn.cli.shared.serve_pages import serve_pages
 from openqnn.errors import InputError
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.trust import TrustOptions
 from openqnn.options.view import NetronOptions
 
@@ -43,7 +44,7 @@ TOOL = Tool(
     "qnn-netron",
     "Look at the models of a folder in the browser, and compare two runs of one node by node.",
     "[-w DIR]",
-    (NetronOptions, TrustOptions),
+    (NetronOptions, OwnOps, TrustOptions),
     run_netron,
     examples=("qnn-netron -w models/",),
 )

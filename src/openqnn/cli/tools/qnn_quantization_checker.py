@@ -14,6 +14,7 @@ from typing import Any
 from openqnn.cli.command import Tool
 from openqnn.errors import InputError, OpenQnnError, UsageError
 from openqnn.options.field import read_options
+from openqnn.options.packages import OwnOps
 from openqnn.options.quantization_checker import CheckerOptions
 
 KEYS = (
@@ -141,7 +142,7 @@ TOOL = Tool(
     "qnn-quantization-checker",
     "Tell which weights, biases and activations suffer from each way to quantize a model, and repair them.",
     "--config_file JSON [--model PATH] [--input_list FILE] [options]",
-    (CheckerOptions,),
+    (CheckerOptions, OwnOps),
     run_quantization_checker,
     examples=(
         "qnn-quantization-checker --config_file checker.json --model model.onnx --input_list inputs.txt",

@@ -26,6 +26,7 @@ from openqnn.formats.throughput_config import (
 )
 from openqnn.options.field import option, read_options
 from openqnn.options.net_run import NO_PERF_PROFILE, seconds
+from openqnn.options.packages import OwnOps
 from openqnn.options.source import positive
 from openqnn.options.vendor import NO_PLATFORM_OPTIONS
 from openqnn.qnn.model_library import PREFIX
@@ -317,7 +318,7 @@ TOOL = Tool(
     "qnn-throughput-net-run",
     "Run several models on one or several backends, in threads, over and over, and tell how fast they are.",
     "--config FILE.json [--output FILE.json] [options]",
-    (ThroughputOptions, ScenarioOptions),
+    (ThroughputOptions, ScenarioOptions, OwnOps),
     lambda arguments, _: run_throughput_net_run(arguments),
     examples=("qnn-throughput-net-run --config throughput.json --output results.json",),
 )

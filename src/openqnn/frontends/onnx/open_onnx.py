@@ -117,6 +117,15 @@ def open_importer(
     return Importer(model, dimensions or Dimensions(), Path(name).name)
 
 
+def has_declared_ops(path: str | os.PathLike[str]) -> bool:
+    """Whether a model has operations that the user declares, which ONNX Runtime then does not know."""
+    try:
+        nodes = onnx.load(path, load_external_data=False).graph.node
+    except Exception:  # what is wrong with the file is told where it is opened
+        return False
+    return any(node.domain and custom_translator(node.op_type, node.domain) for node in nodes)
+
+
 MOST_NODES = 1 << 20  # of a model whose functions are written out
 
 

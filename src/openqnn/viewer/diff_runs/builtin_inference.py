@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from openqnn.analysis.accuracy.tensor_folder import write_tensors
+from openqnn.api.custom_ops import load_custom_ops, use_op_packages
 from openqnn.api.session import Session
 from openqnn.emit.graph_from_net import graph_of
 from openqnn.emit.read_net_json import read_net_json
@@ -20,6 +21,9 @@ SIMULATION = "simulation"
 
 def run_builtin(asked: Mapping[str, str]) -> int:
     """`asked` names net.json, weights, input list and the folder; how many samples were run."""
+    load_custom_ops(*asked["custom_ops"].splitlines())
+    if asked["op_packages"]:
+        use_op_packages(asked["op_packages"])
     weights = asked["model_bin"]
     graph = graph_of(read_net_json(Path(asked["model_json"]), Path(weights) if weights else None))
     _check(graph, asked)

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from openqnn.api.custom_ops import declared_ops, own_words
 from openqnn.errors import OutputError
 from openqnn.viewer.diff_runs.compare_outputs import RESULT
 from openqnn.viewer.diff_runs.job_pool import DONE, FAILED, OVER, Job, JobPool
@@ -136,6 +137,8 @@ def _inference(run: DiffRun, prefix: str, tool: ToolCommand) -> Job:
     if value("runtime") in BUILTIN:
         names = ("runtime", "model_json", "model_bin", "input_list", "input_data_type")
         asked = {name: value(name) for name in names} | {"folder": str(run.outputs(prefix).parent)}
+        own = declared_ops()
+        asked |= {"custom_ops": "\n".join(own.files), "op_packages": ",".join(map(str, own.packages))}
         words = interpreter_command("-u", "-m", "openqnn.viewer.diff_runs.builtin_inference")
         return Job(title, [*words, json.dumps(asked)], log, ENGINE_STEPS)
     words = ["--inference_engine", "--stage", "converted", "--output_dirname", run.engine(prefix).name]
@@ -148,6 +151,7 @@ def _inference(run: DiffRun, prefix: str, tool: ToolCommand) -> Job:
     }  # fmt: skip
     for flag, name in pairs.items():
         words += [flag, value(name)] if value(name) else []
+    words += own_words(declared_ops())
     return Job(title, [*tool("qnn-accuracy-debugger"), *words], log, ENGINE_STEPS)
 
 

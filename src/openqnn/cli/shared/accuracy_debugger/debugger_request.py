@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from openqnn.cli.declare_ops import declare_ops
 from openqnn.errors import InputError, UsageError
 from openqnn.options.accuracy_debugger import (
     CompareEncodings,
@@ -25,10 +26,12 @@ from openqnn.options.accuracy_debugger import (
     WholeRun,
 )
 from openqnn.options.field import options_of, read_options
+from openqnn.options.packages import OwnOps
 
 GROUPS = (
     DebuggerModes, DebuggerFolders, DebuggerModel, DiagnosisOptions, EngineStage, EngineRun,
     EngineQuantization, VerificationOptions, CompareEncodings, InspectionOptions, WholeRun,
+    OwnOps,
 )  # fmt: skip
 
 
@@ -47,6 +50,7 @@ class DebuggerRequest:
     encodings: CompareEncodings
     inspection: InspectionOptions
     whole: WholeRun
+    own: OwnOps
 
     @property
     def options(self) -> dict[str, Any]:
@@ -67,6 +71,7 @@ class DebuggerRequest:
 def read_request(arguments: Namespace) -> DebuggerRequest:
     if arguments.args_config:
         _fill(arguments, arguments.args_config)
+        declare_ops(arguments)
     read: list[Any] = [read_options(arguments, group) for group in GROUPS]
     return DebuggerRequest(*read)
 

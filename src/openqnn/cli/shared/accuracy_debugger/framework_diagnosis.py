@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from openqnn.cli.shared.accuracy_debugger.debugger_request import DebuggerReques
 from openqnn.cli.shared.accuracy_debugger.run_folder import RunFolder
 from openqnn.errors import InputError, UsageError
 from openqnn.ir import Array
+from openqnn.runtime.runner import Outputs, chosen
 
 if TYPE_CHECKING:
     from openqnn.runtime.runner import Runner
@@ -63,9 +64,47 @@ def _read_input(name: str, dims: str, path: str, dtype: str = "float32") -> Arra
     return array.reshape(shape)
 
 
+def _has_own_ops(path: str) -> bool:
+    from openqnn.frontends.onnx.open_onnx import has_declared_ops
+
+    return has_declared_ops(path)
+
+
+class ConvertedRunner:
+    """The converted model in floats on the built-in backend, which knows operations of the user's.
+
+    A runner in the sense of `Runner`.
+    """
+
+    def __init__(self, path: str) -> None:
+        from openqnn.api.convert import convert
+        from openqnn.api.session import Session
+
+        print(f"{path}: it has operations of your own, which ONNX Runtime does not know: run as converted")
+        self._session = Session(convert(path))
+
+    @property
+    def tensor_names(self) -> list[str]:
+        made = [v.name for node in self._session.graph.nodes for v in node.outputs]
+        return list(dict.fromkeys([*self._session.output_names, *made]))
+
+    def run(self, inputs: Mapping[str, Array], /, outputs: Outputs = None) -> dict[str, Array]:
+        return self._session.run(inputs, chosen(outputs, self._session.output_names, self.tensor_names))
+
+    def run_many(
+        self, samples: Iterable[Mapping[str, Array]], /, outputs: Outputs = None
+    ) -> Iterator[dict[str, Array]]:
+        return (self.run(sample, outputs) for sample in samples)
+
+    def close(self) -> None:
+        self._session.close()
+
+
 def framework_runner(request: DebuggerRequest) -> Runner:
     """What runs the source model and shows its tensors."""
     name, path = framework_of(request), request.model.model_path
+    if name == "onnx" and not request.diagnosis.onnx_custom_op_lib and _has_own_ops(path):
+        return ConvertedRunner(path)
     if name == "onnx":
         from openqnn.runtime.onnx_runner import OnnxRuntimeRunner
 

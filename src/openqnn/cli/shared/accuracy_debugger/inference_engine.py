@@ -307,9 +307,9 @@ class _Engine:
 
 def source_tensors(path: str) -> list[str]:
     """The names of all tensors that an ONNX model computes."""
-    from openqnn.runtime.onnx_runner import OnnxRuntimeRunner
+    from openqnn.runtime.onnx_runner import tensors_of
 
-    return OnnxRuntimeRunner(path).tensor_names
+    return tensors_of(path)
 
 
 def chosen_tensors(
