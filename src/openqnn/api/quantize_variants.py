@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,4 +113,15 @@ def digest_of_graph(graph: Graph) -> str:
     for value in graph.constants():
         if value.data is not None:
             found.update(np.ascontiguousarray(value.data).data)
+    return found.hexdigest()
+
+
+def digest_of_arrays(samples: Iterable[Mapping[str, Any]]) -> str:
+    """The digest of samples: names, types, shapes and numbers."""
+    found = hashlib.sha256()
+    for sample in samples:
+        for name, given in sample.items():
+            array = np.ascontiguousarray(given)
+            found.update(f"{name} {array.dtype.str} {array.shape};".encode())
+            found.update(array.data)
     return found.hexdigest()

@@ -16,6 +16,7 @@ from openqnn.api.quantize_variants import (
     SharedCalibration,
     bytes_of_graph,
     calibrate_variants,
+    digest_of_arrays,
     digest_of_graph,
 )
 from openqnn.errors import InputError, OpenQnnError, OpenQnnWarning
@@ -24,7 +25,7 @@ from openqnn.evaluation.inference import FP32, QNN, QUANT, Inference
 from openqnn.evaluation.match_boxes import BoxOutputs, match_boxes
 from openqnn.evaluation.run_trials import run_trials
 from openqnn.evaluation.trial import Trial, TrialResult
-from openqnn.evaluation.trial_store import TrialStore, digest_of_arrays
+from openqnn.evaluation.trial_store import TrialStore
 from openqnn.frontends.onnx.open_onnx import has_declared_ops
 from openqnn.ir import Array, Graph
 from openqnn.quant.algorithms import wants_samples_before

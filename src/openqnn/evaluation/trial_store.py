@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -95,16 +95,6 @@ class TrialStore:
 def raw_file(place: Path, index: int, name: str) -> Path:
     """Where an output is: names of tensors may have characters that file names cannot."""
     return place / f"Result_{index}" / f"{_UNSAFE.sub('_', name)}.raw"
-
-
-def digest_of_arrays(samples: Sequence[Mapping[str, Array]]) -> str:
-    """The digest of samples: names, types, shapes and numbers."""
-    found = hashlib.sha256()
-    for sample in samples:
-        for name, array in sample.items():
-            found.update(f"{name} {array.dtype.str} {array.shape};".encode())
-            found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
 
 
 def _read(place: Path, index: int, name: str, dtype: str, shape: Sequence[int]) -> Array:

@@ -40,6 +40,10 @@ class DebugOptions:
     confirm: bool = option(
         False, "--confirm", help="run the worst layers on libQnnHtp, too, and tell what tapping changes there"
     )
+    prefix: bool = option(
+        False, "--prefix",
+        help="with --confirm, run the graph on libQnnHtp up to each of these layers, too, nothing tapped",
+    )  # fmt: skip
     json: bool = option(False, "--json", help="print the report as JSON")
     overwrite: bool = option(False, "--overwrite", help="replace files that are no reports")
     quiet: bool = option(False, "--quiet", help="print errors only")

@@ -3,10 +3,10 @@ quantization."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from openqnn.errors import Problem, UnsupportedError
-from openqnn.ir import Graph
+from openqnn.ir import Graph, Node
 
 
 class Target:
@@ -55,3 +55,8 @@ class Target:
 
     def finish_fixed(self, graph: Graph, *, clips: bool) -> None:
         """Last changes to a graph in fixed point; `clips` where given ranges may be there to clip values."""
+
+    def known_faults(self, graph: Graph) -> Iterable[tuple[Node, str]]:
+        """Nodes of a graph in fixed point that its library is known to compute wrongly: how, and what to
+        write instead."""
+        return ()

@@ -7,20 +7,25 @@ import io
 import json
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import parser
 
 import openqnn
-from openqnn.analysis.accuracy.debug import debug_accuracy
+from openqnn.analysis.accuracy import attribution, layer_errors
+from openqnn.analysis.accuracy.confirm import prefix_graph
+from openqnn.analysis.accuracy.debug import Stage, debug_accuracy
 from openqnn.analysis.accuracy.debug_page import debug_page
 from openqnn.analysis.accuracy.debug_report import COLUMNS, DebugReport, report_csv, report_json
 from openqnn.analysis.accuracy.diagnose import WORSE
 from openqnn.analysis.accuracy.layer_errors import measure_layers
 from openqnn.analysis.accuracy.mend import mending_encodings
+from openqnn.analysis.accuracy.stored_results import ResultStore
 from openqnn.analysis.accuracy.usual import usual_graph
 from openqnn.api.session import Session
+from openqnn.errors import OutputError
 from openqnn.runtime.metrics import sqnr
 from tests.analysis.accuracy.faults import Subject, subject_of
 from tests.analysis.accuracy.faults import plant as plant_fault
@@ -117,3 +122,64 @@ def test_an_interrupted_run_leaves_a_report(subject: Subject) -> None:
     report = debug_accuracy(subject.real, subject.fixed, subject.samples, stage=interrupt)
     assert not report.complete
     assert "interrupted" in debug_page(report)
+
+
+def _debugged(subject: Subject, store: ResultStore, stage: Stage | None = None) -> DebugReport:
+    return debug_accuracy(subject.real, subject.fixed, subject.samples, stage=stage, store=store)
+
+
+@pytest.mark.parametrize(("where", "calls"), [("layers", 1), ("attribution", 2)])
+def test_an_interrupted_run_goes_on(
+    where: str, calls: int, subject: Subject, report: DebugReport, tmp_path: Path
+) -> None:
+    store, seen = ResultStore(tmp_path / "stored", "a"), list[str]()
+
+    def interrupt(name: str, done: int, total: int) -> None:
+        seen.append(name)
+        if name == where and seen.count(name) == calls:
+            raise KeyboardInterrupt
+
+    first = _debugged(subject, store, interrupt)
+    assert not first.complete or "interrupted" in first.notes[0]
+    again: list[str] = []
+    second = _debugged(subject, store, lambda name, done, total: again.append(name))
+    assert report_json(second) == report_json(report)
+    whole: list[str] = []
+    _debugged(subject, ResultStore(tmp_path / "new", "a"), lambda name, done, total: whole.append(name))
+    assert again.count(where) == whole.count(where) - calls
+
+
+def test_a_second_look_is_a_look_up(
+    subject: Subject, report: DebugReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ResultStore(tmp_path / "stored", "a")
+    assert report_json(_debugged(subject, store)) == report_json(report)
+    assert not list(store.folder.glob("errors-*")), "large errors go once all is known"
+    monkeypatch.setattr(layer_errors, "CpuExecutable", None)
+    monkeypatch.setattr(attribution, "CpuExecutable", None)
+    assert report_json(_debugged(subject, store)) == report_json(report)
+    with pytest.raises(TypeError):  # what is of another digest does not count
+        _debugged(subject, ResultStore(store.folder, "b"))
+
+
+def test_damaged_results_are_computed_again(subject: Subject, report: DebugReport, tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "stored", "a")
+    _debugged(subject, store)
+    (store.folder / "measured.json").write_text("{")
+    (store.folder / "attributed.json").write_bytes(b"\xff")
+    assert report_json(_debugged(subject, store)) == report_json(report)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(OutputError, match="not of openqnn debug"):
+        _debugged(subject, ResultStore(tmp_path / "mine", "a"))
+    assert (tmp_path / "mine" / "letter.txt").exists()
+
+
+def test_the_graph_up_to_a_tensor(subject: Subject) -> None:
+    name = "Pooling66_Output_0"
+    part = prefix_graph(subject.fixed, name)
+    assert [v.name for v in part.outputs] == [name]
+    assert len(part.nodes) < len(subject.fixed.nodes)
+    with Session(subject.fixed) as whole, Session(part) as prefix:
+        sample = subject.samples[0]
+        assert np.array_equal(whole.run(sample, [name])[name], prefix.run(sample)[name])

@@ -43,7 +43,7 @@ def test_a_planted_fault_is_told_and_mended(folder: Path) -> None:
 
 
 def test_the_worst_layers_on_the_library(folder: Path) -> None:
-    done = debug(folder, "--confirm", "--json", "--no_attribution", "--quiet", "--layers", "3")
+    done = debug(folder, "--confirm", "--prefix", "--json", "--no_attribution", "--quiet", "--layers", "3")
     assert done.code == 0, done.err
     record = json.loads(done.out)
     by_name = {y["tensor"]: y["isolated_db"] for y in record["layers"]}
@@ -51,6 +51,7 @@ def test_the_worst_layers_on_the_library(folder: Path) -> None:
     for name, db in record["confirmed_db"].items():
         assert abs(db - by_name[name]) < 3, name
     assert any("tapping" in note for note in record["notes"])
+    assert any("up to" in note and "nothing tapped" in note for note in record["notes"])
 
 
 def test_the_report_as_json_and_files(folder: Path) -> None:
@@ -63,7 +64,16 @@ def test_the_report_as_json_and_files(folder: Path) -> None:
         "debug.html",
         "debug.json",
         "model.html",
+        "stored",
     ]
+    again = debug(folder, "--report", str(folder / "out"), "--json", "--samples", "2", "--quiet")
+    assert again.out == done.out
+
+
+def test_few_samples_of_many_are_no_fault(folder: Path) -> None:
+    """Ranges are those of all samples: what one of them leaves unused is not too wide."""
+    done = debug(folder, "--samples", "1", "--json", "--no_attribution", "--quiet")
+    assert (done.code, json.loads(done.out)["broken"]) == (0, [])
 
 
 def test_bad_input_is_told(folder: Path) -> None:

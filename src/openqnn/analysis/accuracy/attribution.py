@@ -47,27 +47,32 @@ def attribute_errors(
     kept: Kept,
     worst: Sequence[Layer] = (),
     progress: Progress | None = None,
+    known: Mapping[str, float] | None = None,
+    keep: Callable[[Attribution], None] | None = None,
 ) -> Attribution:
     """What the errors that layers add do to the outputs, one by one, and what the `worst` ones do there.
 
     A layer's error is added to what floating point has in its place, and the rest runs in floating point: one
-    graph, compiled once, takes the errors of all layers as inputs.
+    graph, compiled once, takes the errors of all layers as inputs. What is `known` of single layers is not
+    computed again; `keep` gets what was found after each.
     """
     noisy = [layer for layer in layers if any(np.any(e.get(n)) for e in kept.errors for n in layer.outputs)]
-    only: dict[str, float] = {}
+    had = known or {}
+    only = {layer.name: had[layer.name] for layer in noisy if layer.name in had}
     without: dict[str, float] = {}
     everything = inf
     parts = list(_parts(noisy, kept))
     for part in parts:
         bench = ErrorBench(real, part, kept)
-        for layer in part:
+        for layer in (y for y in part if y.name not in only):
             only[layer.name] = bench.with_errors([layer])
+            if keep is not None:
+                keep(Attribution(only, {}, inf))
             if progress is not None:
                 progress(len(only), len(noisy))
         if len(parts) == 1:  # errors of layers that are not in the graph cannot be put in
             everything = bench.with_errors(part)
-            others = {layer.name: [o for o in part if o is not layer] for layer in worst if layer in part}
-            without = {name: bench.with_errors(rest) for name, rest in others.items()}
+            without = bench.without_errors(part, worst)
         bench.close()
     return Attribution(only, without, everything)
 
@@ -90,6 +95,11 @@ class ErrorBench:
     def with_errors(self, layers: Sequence[Layer]) -> float:
         """The SQNR of the worst output, in dB."""
         return _worst(self.graph, self.clean, self.outputs_with(layers))
+
+    def without_errors(self, part: Sequence[Layer], worst: Sequence[Layer]) -> dict[str, float]:
+        """For each of the worst layers the SQNR where all others of the part have their errors."""
+        others = {layer.name: [o for o in part if o is not layer] for layer in worst if layer in part}
+        return {name: self.with_errors(rest) for name, rest in others.items()}
 
     def outputs_with(self, layers: Sequence[Layer]) -> list[dict[str, Array]]:
         """The outputs of each sample, where these layers have their errors, by the names of outputs."""

@@ -134,6 +134,12 @@ CAUSES: dict[str, Cause] = {
             "encoding",
         ),
         Cause(
+            "library-fault",
+            "libQnnHtp is known to compute this form wrongly: the simulation does not",
+            "quantize the source model with openqnn quantize, which writes another form; --confirm runs it",
+            severe=False,
+        ),
+        Cause(
             "arithmetic",
             "the layer computes something else than its numbers say",
             "report it with openqnn reduce, and give the node 16 bits or floating point",

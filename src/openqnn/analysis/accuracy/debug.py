@@ -10,6 +10,8 @@ from openqnn.analysis.accuracy.attribution import Attribution, Kept, attribute_e
 from openqnn.analysis.accuracy.debug_report import DebugReport, make_report
 from openqnn.analysis.accuracy.diagnose import diagnose_layers
 from openqnn.analysis.accuracy.layer_errors import measure_layers
+from openqnn.analysis.accuracy.layers import Layer
+from openqnn.analysis.accuracy.stored_results import ResultStore
 from openqnn.analysis.accuracy.usual import by_name, usual_graph
 from openqnn.ir import Array, Graph
 
@@ -28,30 +30,51 @@ def debug_accuracy(
     usual: Graph | None = None,
     attribution: bool = True,
     stage: Stage | None = None,
+    store: ResultStore | None = None,
 ) -> DebugReport:
     """Where a graph in fixed point departs from the one in floating point that it was made from, and why.
 
     Layers that are broken come first, by how far they are from what calibration on these samples gives;
-    the others by the error that they add. `usual` is what calibration gives, where that is known.
+    the others by the error that they add. `usual` is what calibration gives, where that is known. With a
+    `store`, which stands for just these graphs, samples and choices, what it has is not computed again.
     """
     said = stage or (lambda *_: None)
     usual = usual or usual_graph(real, fixed, samples)
     encodings = {name: v.encoding for name, v in by_name(usual).items() if v.encoding is not None}
     keep = _kept(fixed, len(samples)) if attribution else 0
-    measured = measure_layers(real, fixed, samples, encodings, lambda d, n: said("layers", d, n), keep)
+    measured = measure_layers(real, fixed, samples, encodings, lambda d, n: said("layers", d, n), keep, store)
     ranked = diagnose_layers(measured, fixed, usual)
-    found = Attribution({}, {}, inf)
+    found = _Attributing(store, said)
     notes = () if usual is not None else (NO_CALIBRATION,)
     if attribution and measured.complete:
         kept = Kept(list(islice(samples, len(measured.errors))), measured.errors)
-        worst = [d.layer for d in ranked[:ALONE]]
         try:
-            found = attribute_errors(
-                real, measured.pairing.layers, kept, worst, lambda d, n: said("attribution", d, n)
-            )
+            found.run(real, measured.pairing.layers, kept, [d.layer for d in ranked[:ALONE]])
         except KeyboardInterrupt:
             notes += ("attribution was interrupted",)
-    return make_report(fixed, measured, ranked, found, notes)
+    return make_report(fixed, measured, ranked, found.known, notes)
+
+
+class _Attributing:
+    """Attribution, as far as a store does not have it, and what is known of it when it is interrupted."""
+
+    def __init__(self, store: ResultStore | None, said: Stage) -> None:
+        self.store, self.said = store, said
+        self.known = Attribution({}, {}, inf)
+
+    def run(self, real: Graph, layers: Sequence[Layer], kept: Kept, worst: Sequence[Layer]) -> None:
+        if self.store is not None:
+            self.known, complete = self.store.attribution()
+            if complete:
+                return
+        tell = lambda done, total: self.said("attribution", done, total)
+        found = attribute_errors(real, layers, kept, worst, tell, self.known.only, self._keep)
+        self._keep(found, complete=True)
+
+    def _keep(self, found: Attribution, complete: bool = False) -> None:
+        self.known = found
+        if self.store is not None:
+            self.store.keep_attribution(found, complete)
 
 
 def _kept(fixed: Graph, count: int) -> int:

@@ -17,6 +17,7 @@ from openqnn.ir import Array, DType, Encoding, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
 from openqnn.runtime.metrics import decibels
+from openqnn.targets.registry import HTP, find_target
 
 WORSE = 8.0  # dB above the usual noise that tell a fault from another choice of ranges
 WRONG = 22.0  # dB below which what a layer computes is not what its numbers say
@@ -70,6 +71,7 @@ class _Doctor:
         for name, value in self.fixed.items():
             if value.encoding is not None:
                 self.owners.setdefault(value.encoding, []).append(name)
+        self.faults: dict[Node, str] = dict(find_target(HTP).known_faults(fixed))
 
     def look(self, layer: Layer) -> Diagnosis:
         tallies = {name: self.measured.tallies[name] for name in layer.outputs}
@@ -79,6 +81,11 @@ class _Doctor:
         ]
         findings += [f for tally in [tallies[worst]] if tally.count for f in self._parameters(layer, tally)]
         findings += list(self._function(layer, tallies[worst]))
+        findings += [
+            Finding(CAUSES["library-fault"], layer.name, self.faults[n], 0.0)
+            for n in layer.fixed
+            if n in self.faults
+        ]
         findings.sort(key=lambda f: (f.cause.severe, f.strength), reverse=True)
         broken = any(f.cause.severe for f in findings)
         return Diagnosis(layer, worst, tallies[worst], tuple(findings), broken)

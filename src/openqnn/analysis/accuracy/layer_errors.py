@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from openqnn.ops.schema import Operand, Role
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.worker.c_function import usable_processors
+
+if TYPE_CHECKING:
+    from openqnn.analysis.accuracy.stored_results import ResultStore
 
 MOST_BYTES = 64 << 20  # of the tensors of one sample that are held at a time
 Samples = Sequence[Mapping[str, Array]]
@@ -47,31 +51,68 @@ def measure_layers(
     usual: Mapping[str, Encoding] | None = None,
     progress: Progress | None = None,
     keep: int = 0,
+    store: ResultStore | None = None,
 ) -> Measured:
     """All errors of all layers on the samples. `usual` encodings are those that calibration would choose.
 
     The errors that layers add are kept for the first samples, as many as `keep`. Ctrl-C ends it early, with
-    what was measured until then.
+    what was measured until then; with a store it goes on there the next time.
     """
     if not samples:
         raise InputError("there are no samples to compare on", hint="give at least one set of inputs")
-    pairing = pair_layers(real, fixed)
-    tallies = {name: Tally() for layer in pairing.layers for name in layer.outputs}
-    errors: list[dict[str, Array]] = [{} for _ in samples[:keep]]
-    parts = list(_parts(pairing))
+    work = _Work(real, fixed, samples, usual or {}, keep, store)
     try:
-        for index, part in enumerate(parts):
-            rig = _Rig(real, fixed, pairing, part, usual or {})
-            done = 0
-            for batch in _batches(samples, usable_processors()):
-                rig.run(batch, tallies, errors[done : done + len(batch)])
-                done += len(batch)
-                if progress is not None:
-                    progress(index * len(samples) + done, len(parts) * len(samples))
-            rig.close()
+        for done, total in work.go_on():
+            if progress is not None:
+                progress(done, total)
     except KeyboardInterrupt:
-        return Measured(pairing, tallies, len(samples), errors, complete=False)
-    return Measured(pairing, tallies, len(samples), errors)
+        return Measured(work.pairing, work.tallies, len(samples), work.errors, complete=False)
+    return Measured(work.pairing, work.tallies, len(samples), work.errors)
+
+
+class _Work:
+    """A measurement, batch by batch, and what a store has of it."""
+
+    def __init__(
+        self, real: Graph, fixed: Graph, samples: Samples, usual: Mapping[str, Encoding], keep: int,
+        store: ResultStore | None,
+    ) -> None:  # fmt: skip
+        self.real, self.fixed, self.samples, self.usual, self.store = real, fixed, samples, usual, store
+        self.pairing = pair_layers(real, fixed)
+        self.tallies = {name: Tally() for layer in self.pairing.layers for name in layer.outputs}
+        self.errors: list[dict[str, Array]] = [{} for _ in samples[:keep]]
+        self.parts = list(_parts(self.pairing))
+        self.part = self.done = 0
+        self._look_up()
+
+    def _look_up(self) -> None:
+        known = self.store.progress() if self.store is not None else None
+        if self.store is None or known is None or set(known.tallies) != set(self.tallies):
+            return
+        self.part, self.done, self.tallies = known.part, known.done, dict(known.tallies)
+        self.errors = [self.store.errors(index) for index in range(len(self.errors))]
+
+    def go_on(self) -> Iterator[tuple[int, int]]:
+        """Measures what is left; after each batch how many samples of all parts are done."""
+        while self.part < len(self.parts):
+            rig = _Rig(self.real, self.fixed, self.pairing, self.parts[self.part], self.usual)
+            for batch in _batches(self.samples[self.done :], usable_processors()):
+                kept: list[dict[str, Array]] = [{} for _ in self.errors[self.done : self.done + len(batch)]]
+                rig.run(batch, self.tallies, kept)
+                self._keep(kept, self.done + len(batch))
+                yield self.part * len(self.samples) + self.done, len(self.parts) * len(self.samples)
+            rig.close()
+            self.part, self.done = self.part + 1, 0
+
+    def _keep(self, errors: Sequence[dict[str, Array]], done: int) -> None:
+        for index, each in enumerate(errors, self.done):
+            self.errors[index] |= each
+            if self.store is not None:
+                self.store.keep_errors(self.part, index, each)
+        self.done = done
+        if self.store is not None:
+            whole = done == len(self.samples)
+            self.store.keep_progress(self.part + whole, 0 if whole else done, self.tallies)
 
 
 def _batches(samples: Samples, size: int) -> Iterator[Samples]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from openqnn.errors import OpenQnnError, OpenQnnWarning
@@ -15,7 +15,7 @@ from openqnn.quant.plan import is_weight, operands
 from openqnn.quant.recipe import FLOAT, WEIGHT_WIDTHS, Recipe
 
 
-def usual_graph(real: Graph, fixed: Graph, samples: Sequence[Mapping[str, Array]]) -> Graph | None:
+def usual_graph(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array]]) -> Graph | None:
     """The graph in floating point, put into fixed point by plain calibration on the samples.
 
     Every node has the width that it has in `fixed`. None where that cannot be done, as with a graph whose

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -23,11 +24,15 @@ from openqnn.quant.recipe import Recipe
 
 if TYPE_CHECKING:
     from openqnn.analysis.accuracy.debug_report import DebugReport
+    from openqnn.analysis.accuracy.stored_results import ResultStore
     from openqnn.api.quantize import Outcome
     from openqnn.ir import Array, Graph
+    from openqnn.quant.samples import Samples
 
 FILES = ("debug.html", "debug.csv", "debug.json")
 VIEW = "model.html"
+STORED = "stored"  # the folder of results beside a report
+GRAPHS = ("real", "fixed", "usual")
 
 
 def run_debug(arguments: Namespace) -> int:
@@ -39,17 +44,24 @@ def run_debug(arguments: Namespace) -> int:
 
     options, source = read_options(arguments, DebugOptions), read_options(arguments, SourceOptions)
     asked = _with_data(read_asked(arguments, with_data=True), options)
+    if options.prefix and not options.confirm:
+        raise UsageError("--prefix runs the layers that --confirm does", hint="--confirm --prefix")
     _check_places(options)
     opened = open_graph(source.model, **source.settings())
-    real, fixed = _graphs(opened, asked, options)
+    store = _store(opened, asked, options)
+    known = store.graphs(*GRAPHS) if store is not None else None
+    real, fixed = known[:2] if known else _graphs(opened, asked, options)
     samples = _samples(real, asked, options.samples)
-    usual = usual_graph(real, fixed, samples)
+    usual = known[2] if known else usual_graph(real, fixed, _data(real, asked))
+    if store is not None and not known and usual is not None:
+        store.keep_graphs(**dict(zip(GRAPHS, (real, fixed, usual), strict=True)))
     with Stages(quiet=options.quiet) as stages:
         report = debug_accuracy(
-            real, fixed, samples, usual=usual, attribution=not options.no_attribution, stage=stages.update
-        )
+            real, fixed, samples, usual=usual, attribution=not options.no_attribution, stage=stages.update,
+            store=store,
+        )  # fmt: skip
     if options.confirm:
-        report = _confirmed(report, real, fixed, samples[0], options.layers)
+        report = _confirmed(report, real, fixed, samples[0], options)
     _write(report, options, fixed)
     _tell(report, options)
     if options.fix:
@@ -57,14 +69,42 @@ def run_debug(arguments: Namespace) -> int:
     return report.exit_code
 
 
+def _store(opened: Graph, asked: Asked, options: DebugOptions) -> ResultStore | None:
+    """Where results are kept, beside a report: they follow from the model, the data and the choices."""
+    from openqnn.analysis.accuracy.stored_results import ResultStore, digest_of
+    from openqnn.api.quantize_variants import digest_of_arrays, digest_of_graph
+
+    if not options.report:
+        return None
+    files = [
+        hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        for path in _files_of(asked.choices, asked.encodings, options.quantized)
+    ]
+    with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):  # they are said later
+        data = digest_of_arrays(_data(opened, asked))
+    choices = asked.choices, asked.encodings, options.samples, options.no_attribution
+    digest = digest_of(digest_of_graph(opened), data, *choices, files)
+    return ResultStore(Path(options.report) / STORED, digest)
+
+
+def _files_of(*options: object) -> Iterator[str]:
+    """The files that options name."""
+    for each in options:
+        for value in vars(each).values() if hasattr(each, "__dict__") else [each]:
+            if isinstance(value, str) and value and Path(value).is_file():
+                yield value
+
+
 def _confirmed(
-    report: DebugReport, real: Graph, fixed: Graph, sample: Mapping[str, Array], most: int
+    report: DebugReport, real: Graph, fixed: Graph, sample: Mapping[str, Array], options: DebugOptions
 ) -> DebugReport:
     """The report with what libQnnHtp says about the first layers and about tapping."""
     from openqnn.analysis.accuracy.confirm import confirm_on_htp
 
-    found = confirm_on_htp(real, fixed, sample, [y.tensor for y in report.layers[:most]])
+    names = [y.tensor for y in report.layers[: options.layers]]
+    found = confirm_on_htp(real, fixed, sample, names, prefixes=options.prefix)
     notes = [f"libQnnHtp, isolated on one sample: {name} {db:.1f} dB" for name, db in found.isolated.items()]
+    notes += [f"libQnnHtp, up to {name}, nothing tapped: {db:.1f} dB" for name, db in found.prefix.items()]
     notes += [f"libQnnHtp does not run {name} alone: {why}" for name, why in found.refused.items()]
     if found.tapping is None:
         notes.append("libQnnHtp does not run the graph: what tapping changes is not known")
@@ -149,10 +189,17 @@ def _graphs(opened: Graph, asked: Asked, options: DebugOptions) -> tuple[Graph, 
     return found[0].real, made
 
 
-def _samples(real: Graph, asked: Asked, count: int) -> list[Mapping[str, Array]]:
-    from openqnn.quant.samples import is_whole, samples_of
+def _data(real: Graph, asked: Asked) -> Samples:
+    """All that the graph was calibrated with, of which the first samples are compared on."""
+    from openqnn.quant.samples import samples_of
 
-    every = samples_of(real, asked.data.input_list, native=asked.native)
+    return samples_of(real, asked.data.input_list, native=asked.native)
+
+
+def _samples(real: Graph, asked: Asked, count: int) -> list[Mapping[str, Array]]:
+    from openqnn.quant.samples import is_whole
+
+    every = _data(real, asked)
     with warnings.catch_warnings(action="ignore", category=OpenQnnWarning):
         found = list(islice(filter(is_whole, every), count))
     if not found:

@@ -34,7 +34,7 @@ def pair_that_stays(node: Node, b: Builder) -> Instead:
     if x.dtype in (DType.UFIXED_8, DType.SFIXED_8):
         finer = b.convert(x, DType.UFIXED_16, _finer(encoding, x.dtype.signed))
         return b.dequantize(finer, node.out.dtype)
-    low, high = _limits(encoding, x.dtype.signed)
+    low, high = limits_of(encoding, x.dtype.signed)
     if any(user.params.get("min_value") == low for user in node.out.users):
         return None
     return b.clip(b.dequantize(x, node.out.dtype), low, high)
@@ -110,6 +110,6 @@ def _finer(encoding: Encoding, signed: bool) -> Encoding:
     return replace(encoding, scale=scales, offset=offsets, bitwidth=2 * FINER, symmetric=False)
 
 
-def _limits(encoding: Encoding, signed: bool) -> tuple[float, float]:
+def limits_of(encoding: Encoding, signed: bool) -> tuple[float, float]:
     first = encoding.offset[0] - ((1 << (encoding.bitwidth - 1)) if signed else 0)
     return encoding.scale[0] * first, encoding.scale[0] * (first + (1 << encoding.bitwidth) - 1)

@@ -145,9 +145,9 @@ def argument_of_five_axes(node: Node, b: Builder) -> Instead:
 def mean_of_channels(node: Node, b: Builder, width: int) -> Value | None:
     """Sums over the last axis come in 32s, and the kernel leaves out up to four that are left over. A layer
     with the same weight for every channel is right."""
-    x = node.x(0)
-    if node.ints("axes") != (x.rank - 1,) or not _leaves_out(x.shape[:-1]):
+    if not sums_channels(node):
         return None
+    x = node.x(0)
     channels = x.shape[-1]
     weight = np.full(channels, 1 / channels if node.op == "ReduceMean" else 1.0, np.float32)
     if x.rank == 4:
@@ -155,6 +155,14 @@ def mean_of_channels(node: Node, b: Builder, width: int) -> Value | None:
     else:
         y = b.fully_connected(b.reshape(x, (x.size // channels, channels)), b.const(weight[None]))
     return b.reshape(y, node.out.shape)
+
+
+def sums_channels(node: Node) -> bool:
+    """Whether a node sums up the last axis of a tensor of such a shape that results are left out."""
+    if node.op not in ("ReduceMean", "ReduceSum"):
+        return False
+    x = node.x(0)
+    return node.ints("axes") == (x.rank - 1,) and _leaves_out(x.shape[:-1])
 
 
 def _leaves_out(rows: Sequence[int]) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from openqnn.ir import Graph
+from openqnn.ir import Graph, Node
+from openqnn.targets.htp.known_faults import known_faults
 from openqnn.targets.htp.legalise import computes_fixed, legalise_htp
 from openqnn.targets.htp.prepare_fixed import prepare_fixed
 from openqnn.targets.htp.qdq_pairs import keep_pairs, spread_numbers
@@ -35,3 +36,6 @@ class HtpTarget(Target):
         spread_numbers(graph)
         if clips:
             keep_pairs(graph)
+
+    def known_faults(self, graph: Graph) -> Iterable[tuple[Node, str]]:
+        return ((node, str(fault)) for node, fault in known_faults(graph))
