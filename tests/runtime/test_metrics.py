@@ -56,3 +56,9 @@ def test_divergence_of_two_coins() -> None:
     loaded = np.array([0] * 75 + [1] * 25, np.float32)
     wanted = 0.5 * log(0.5 / 0.75) + 0.5 * log(0.5 / 0.25)
     assert metrics.kl_divergence(fair, loaded) == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["sqnr", "cosine", "mse", "mae", "max"])
+def test_what_is_no_number_is_not_alike(name: str) -> None:
+    value = metrics.METRICS[name](X, np.array([np.nan, 3.0], np.float32))
+    assert value != metrics.METRICS[name](X, X)

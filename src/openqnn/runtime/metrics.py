@@ -49,7 +49,8 @@ def distance(first: Array, second: Array) -> Distance:
 def _cosine(dot: float, norm_a: float, norm_b: float) -> float:
     if not norm_a or not norm_b:
         return float(norm_a == norm_b)
-    return min(1.0, dot / float(np.sqrt(norm_a) * np.sqrt(norm_b)))
+    share = dot / float(np.sqrt(norm_a) * np.sqrt(norm_b))
+    return min(share, 1.0)  # in this order: min(1.0, nan) is 1, as if what is no number were alike
 
 
 def decibels(signal: float, noise: float) -> float:
