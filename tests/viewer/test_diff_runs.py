@@ -21,7 +21,7 @@ from openqnn.viewer.diff_runs.files_to_open import files_to_open
 from openqnn.viewer.diff_runs.job_pool import CANCELLED, DONE, FAILED, RUNNING, Job, JobPool
 from openqnn.viewer.diff_runs.result_views import result_views
 from openqnn.viewer.diff_runs.run_config import check_config, load_config, read_config, save_config
-from openqnn.viewer.diff_runs.run_fields import INFERENCES
+from openqnn.viewer.diff_runs.run_fields import INFERENCES, OFFERED
 from openqnn.viewer.open_views import open_views
 from tests.viewer.diff_forms import finished, folder_with_model, golden, inferences, outputs
 
@@ -85,6 +85,25 @@ def test_golden_tensors_and_outputs_that_are_there(folder: Path) -> None:
     assert first_run == 0 and second_run > 0.5
 
 
+def test_boxes_are_held_against_each_other_with_their_classes(folder: Path) -> None:
+    boxes, classes = "Plus30_Output_0", "Plus214_Output_0"
+    for name, corner in (("right", 2.0), ("wrong", 1.0)):
+        made = folder / name / "Result_0"
+        made.mkdir(parents=True)
+        np.array([0, 0, 2, 2, 0, 0, 2, corner], np.float32).tofile(made / f"{boxes}.raw")
+        np.array([3, 4], np.float32).tofile(made / f"{classes}.raw")
+    shutil.copytree(folder / "right" / "Result_0", folder / "right" / "Result_1")
+    given = outputs("right", "wrong") | {"verifier": "MeanIOU"}
+    assert "Boxes Tensor is needed" in check_config(given, folder)[1]["boxes_tensor"]
+    done = run(given | {"boxes_tensor": boxes, "classes_tensor": classes}, folder)
+    found = json.loads(done.result.read_text())
+    assert [node["errors"] for node in found["nodes"]] == [{boxes: [0.25]}]
+    assert found["notes"][0] == "there are 2 samples and 1: the first 1 of both are compared"
+    config, _ = check_config(given | {"boxes_tensor": "nothing", "classes_tensor": classes}, folder)
+    failed = finished(start_run(0, config, JobPool(), tool_command))
+    assert "there is no tensor nothing in both runs" in "".join(failed.jobs[0].said)
+
+
 @pytest.mark.parametrize(
     ("changed", "field", "message"),
     [
@@ -105,7 +124,6 @@ def test_golden_tensors_and_outputs_that_are_there(folder: Path) -> None:
         ({"verifier.RtolAtol.rtolmargin": "nan"}, "verifier.RtolAtol.rtolmargin", "0 or more"),
         ({"save": "model.cpp"}, "save", "ends in .json"),
         ({"save": "model_net.json"}, "save", "is no configuration"),
-        ({"one.target_device": "on-device"}, "one.device_id", "Device ID is needed"),
     ],
 )
 def test_a_field_that_cannot_stay_so_has_one_message(
@@ -113,14 +131,28 @@ def test_a_field_that_cannot_stay_so_has_one_message(
 ) -> None:
     _, problems = check_config(inferences() | changed, folder)
     assert message in problems[field]
-    assert len(problems) == 1 or "on-device" in changed.values()
+    assert len(problems) == 1
 
 
-def test_a_device_is_answered_with_what_it_needs(folder: Path) -> None:
-    fields = {"one.target_device": "on-device", "one.architecture": "aarch64-android", "one.runtime": "gpu"}
-    _, problems = check_config(inferences() | fields, folder)
-    told = problems["one.target_device"]
-    assert "ID of a device" in told and "NDK" in told and "aarch64-android" in told
+@pytest.mark.parametrize("verifier", [name for name in OFFERED if name != "MeanIOU"])
+def test_every_verifier_tells_a_wrong_tensor_from_right_ones(folder: Path, verifier: str) -> None:
+    """What is no number, too: it is above every threshold."""
+    right, wrong = folder / "right" / "Result_0", folder / "wrong" / "Result_0"
+    rng = np.random.default_rng(0)
+    names = [t for node in json.loads((folder / "model_net.json").read_text())["graph"]["nodes"].values()
+             for t in node["output_names"]]  # fmt: skip
+    for each in (right, wrong):
+        each.mkdir(parents=True)
+    for name in names:
+        tensor = rng.random((1, 8)).astype(np.float32)
+        tensor.tofile(right / f"{name}.raw")
+        tensor.tofile(wrong / f"{name}.raw")
+    np.full((1, 8), np.nan, np.float32).tofile(wrong / f"{names[-1]}.raw")
+    np.eye(8, dtype=np.float32)[:1].tofile(right / f"{names[-2]}.raw")
+    np.eye(8, dtype=np.float32)[1:2].tofile(wrong / f"{names[-2]}.raw")
+    done = run(outputs("right", "wrong") | {"verifier": verifier}, folder)
+    found = json.loads(done.result.read_text())["nodes"]
+    assert [node["kinds"] for node in found] == [[]] * (len(names) - 2) + [["accuracy"]] * 2
 
 
 def test_a_link_does_not_lead_out_of_the_folder(

@@ -106,8 +106,13 @@ def test_each_bad_field_has_its_message_beside_it(page: sync_api.Page) -> None:
     assert page.evaluate("document.activeElement.name") == "one.model_json"
     page.select_option("[id='field-one.target_device']", "on-device")
     page.click("text='Run'")
-    page.wait_for_selector("[id='problem-one.target_device']:has-text('adb')")
-    assert page.locator("[id='field-one.runtime'] option").all_inner_texts()[-1] == "dspv73"
+    page.wait_for_selector("[id='problem-one.device_id']:has-text('Device ID is needed')")
+    assert "for Android" in page.inner_text("[id='problem-one.architecture']")
+    assert page.locator("[id='field-one.runtime'] option").all_inner_texts()[-1] == "dspv79"
+    page.select_option("[id='field-one.architecture']", "aarch64-linux")
+    assert page.locator("[id='field-one.ndk_path']").count() == 0
+    page.click("text='Run'")
+    page.wait_for_selector("[id='problem-one.engine_path']:has-text('onnxruntime-qnn')")
 
 
 def test_parameters_follow_the_verifier_by_keyboard_alone(page: sync_api.Page) -> None:

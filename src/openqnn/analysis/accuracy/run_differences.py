@@ -70,8 +70,9 @@ class NodeDifference:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Which of accuracy and performance differ."""
-        worst = max((e for errors in self.errors.values() for e in errors), default=0.0)
-        accuracy = ("accuracy",) if worst > self.thresholds.accuracy else ()
+        found = (error for errors in self.errors.values() for error in errors)
+        differs = any(not error <= self.thresholds.accuracy for error in found)  # what is no number does, too
+        accuracy = ("accuracy",) if differs else ()
         return (*accuracy, "performance") if (self.time or 0.0) > self.thresholds.performance else accuracy
 
     def lines(self, verifier: str) -> list[str]:
@@ -117,16 +118,21 @@ def compare_runs(
     thresholds: Thresholds,
     mapping: Mapping[str, str],
     report: Path,
+    tensors: tuple[str, ...] = (),
 ) -> list[NodeDifference]:
     """A record for each node that both runs tell of; reports of the verifier go into `report`.
 
-    `makers` says which node, of which op, a tensor comes from.
+    `makers` says which node, of which op, a tensor comes from; `tensors` are those that a verifier of several
+    takes together, and the only ones that it says something of.
     """
+    plan = VerifierPlan([], [(verifier, tensors)]) if tensors else VerifierPlan([verifier])
     errors: dict[str, list[float]] = {}
     for number, (golden, found) in enumerate(_pairs(runs), 1):
-        rows = verify(TensorFolder(golden), TensorFolder(found), VerifierPlan([verifier]), mapping, graph)
+        rows = verify(TensorFolder(golden), TensorFolder(found), plan, mapping, graph)
+        if tensors and not any(tensors[0] in (row.name, row.golden) for row in rows):
+            raise InputError(f"there is no tensor {tensors[0]} in both runs", hint="Boxes Tensor names one")
         write_verification(report / f"Run_{number}", rows, [verifier.name], extremes=True)
-        for row in rows:
+        for row in rows if not tensors else [r for r in rows if tensors[0] in (r.name, r.golden)]:
             errors.setdefault(row.name, []).append(_error(row, verifier))
     return _nodes(errors, makers, (runs[0].times(), runs[1].times()), thresholds)
 
@@ -169,6 +175,14 @@ def _node(
     if first is None or second is None or first.unit != second.unit:
         return NodeDifference(*key, errors, None, None, "", thresholds)
     return NodeDifference(*key, errors, first.typical, second.typical, first.unit, thresholds)
+
+
+def counts_differ(runs: tuple[RunOutputs, RunOutputs]) -> str:
+    """The sentence about samples that only one side has; "" where both have as many."""
+    first, second = (len(run.samples()) for run in runs)
+    if first == second:
+        return ""
+    return f"there are {first} samples and {second}: the first {min(first, second)} of both are compared"
 
 
 def units_differ(runs: tuple[RunOutputs, RunOutputs]) -> str:

@@ -40,7 +40,7 @@ def find_device(target: str) -> Device:
         return LocalDevice()
     if target.startswith("ssh://"):
         parts = urlsplit(target)
-        if not parts.hostname:
+        if not parts.hostname or parts.netloc.startswith("-"):  # ssh would take that for an option
             raise UsageError(
                 f"{target}: there is no host in it", hint="ssh://user@host, or ssh://user@host:22"
             )
@@ -49,6 +49,11 @@ def find_device(target: str) -> Device:
     if target == "adb" or target.startswith("adb:"):
         return AdbDevice(target.partition(":")[2])
     raise UsageError(f"there is no target {target!r}", hint="local, ssh://user@host, adb or adb:SERIAL")
+
+
+def target_of(device: str) -> str:
+    """What --target calls a device that is known by its serial number, or by an address of ssh."""
+    return device if device.startswith("ssh://") else f"adb:{device}"
 
 
 def system_of(device: Device) -> str:

@@ -12,6 +12,7 @@ from openqnn.analysis.accuracy.run_differences import (
     RunOutputs,
     Thresholds,
     compare_runs,
+    counts_differ,
     units_differ,
     write_differences,
 )
@@ -31,14 +32,15 @@ def compare_outputs(asked: Mapping[str, Any]) -> dict[str, Any]:
     mapping = read_tensor_mapping(asked["mapping"]) if asked["mapping"] else {}
     limits = Thresholds(asked["accuracy_threshold"], asked["perf_threshold"])
     nodes = compare_runs(
-        runs, struct, makers_of(asked["model_json"]), verifier, limits, mapping, Path(asked["verification"])
-    )
+        runs, struct, makers_of(asked["model_json"]), verifier, limits, mapping, Path(asked["verification"]),
+        tuple(asked.get("tensors", ())),
+    )  # fmt: skip
     write_differences(Path(asked["csv"]), nodes, verifier.name)
-    note = units_differ(runs)
+    notes = [note for note in (counts_differ(runs), units_differ(runs)) if note]
     return {
         "format": "openqnn differences", "use_case": asked["use_case"], "verifier": verifier.name,
         "model_json": asked["model_json"], "accuracy_threshold": limits.accuracy,
-        "perf_threshold": limits.performance, "notes": [note] if note else [],
+        "perf_threshold": limits.performance, "notes": notes,
         "nodes": [node.record(verifier.name) for node in nodes],
     }  # fmt: skip
 

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeAlias
 
 from openqnn.api.custom_ops import declared_ops, own_words
 from openqnn.errors import OutputError
+from openqnn.vendor.deploy.devices import target_of
 from openqnn.viewer.diff_runs.compare_outputs import RESULT
 from openqnn.viewer.diff_runs.job_pool import DONE, FAILED, OVER, Job, JobPool
 from openqnn.viewer.diff_runs.run_config import NAME, RunConfig, save_config
-from openqnn.viewer.diff_runs.run_fields import GOLDEN, INFERENCES, OUTPUTS
+from openqnn.viewer.diff_runs.run_fields import GOLDEN, INFERENCES, OUTPUTS, TOGETHER
 from openqnn.worker.interpreter import interpreter_command
 
 ToolCommand: TypeAlias = Callable[[str], list[str]]
@@ -145,14 +146,25 @@ def _inference(run: DiffRun, prefix: str, tool: ToolCommand) -> Job:
     words += ["--working_dir", run.config["working_directory"]]
     pairs = {
         "--qnn_model_cpp_path": "model_cpp", "--qnn_model_bin_path": "model_bin", "--runtime": "runtime",
-        "--qnn_model_net_json": "model_json", "--architecture": "architecture", "--input_list": "input_list",
+        "--qnn_model_net_json": "model_json", "--input_list": "input_list",
         "--input_data_type": "input_data_type", "--output_data_type": "output_data_type",
         "--profiling_level": "profiling_level", "--perf_profile": "perf_profile",
     }  # fmt: skip
     for flag, name in pairs.items():
         words += [flag, value(name)] if value(name) else []
     words += own_words(declared_ops())
+    words += _device_words(run.config, prefix)
     return Job(title, [*tool("qnn-accuracy-debugger"), *words], log, ENGINE_STEPS)
+
+
+def _device_words(config: RunConfig, prefix: str) -> list[str]:
+    """Where an inference runs, and what it is built for."""
+    device, architecture = config[f"{prefix}.device_id"], config[f"{prefix}.architecture"]
+    if not device:
+        return ["--architecture", architecture]
+    libraries = config[f"{prefix}.engine_path"]
+    words = ["--target", target_of(device), "--target_os", architecture]
+    return [*words, "--libraries", libraries] if libraries else words
 
 
 def _comparison(run: DiffRun) -> Job:
@@ -162,6 +174,7 @@ def _comparison(run: DiffRun) -> Job:
     asked = {
         "use_case": config.use_case, "first": str(first), "second": str(second), "model_json": net_json,
         "mapping": mapping, "verifier": chosen.name, "parameters": dict(chosen.parameters),
+        "tensors": [config[name] for name in TOGETHER if config[name]],
         "accuracy_threshold": float(config["accuracy_threshold"]),
         "perf_threshold": float(config["perf_threshold"]), "verification": str(run.place("verification")),
         "csv": str(run.place("csv_outputs")), "intermediate": str(run.place("intermediate_files")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,11 @@ from typing import Any, Final
 from openqnn.analysis.accuracy.verifiers import ChosenVerifier, verifier_named, with_parameters
 from openqnn.errors import InputError, OutputError
 from openqnn.formats.atomic import replacing
+from openqnn.vendor.deploy.devices import ADB, target_of
 from openqnn.viewer.diff_runs.run_fields import (
+    ANDROID,
     ARCHITECTURES,
+    ARM,
     CHOICE,
     DEVICE_RUNTIMES,
     FILE,
@@ -23,6 +26,7 @@ from openqnn.viewer.diff_runs.run_fields import (
     HOST_RUNTIMES,
     NUMBER,
     ON_DEVICE,
+    PLACE,
     USE_CASES,
     RunField,
     fields_of,
@@ -32,6 +36,9 @@ FORMAT: Final = "openqnn diff run"
 NAME: Final = "run_config.json"
 LONGEST: Final = 4096
 LARGEST: Final = 1 << 20  # bytes of a configuration
+THERE: Final = {FILE: "file", FOLDER: "folder", PLACE: "file or folder"}
+NO_ANDROID: Final = "no package has Qualcomm's libraries for Android, so nothing can be sent to it"
+WITHOUT: Final = "Golden or Output vs Output takes files that qnn-net-run wrote on the device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ def _checked(field: RunField, text: str, folder: Path) -> str:
         raise ValueError(f"{text} is none of {', '.join(field.choices)}")
     if field.kind == NUMBER:
         return _number(text)
-    if field.kind in (FILE, FOLDER) or field.id == "save":
+    if field.kind in (FILE, FOLDER, PLACE) or field.id == "save":
         return str(_path(field, text, folder))
     return text
 
@@ -128,14 +135,13 @@ def _path(field: RunField, text: str, folder: Path) -> Path:
     path = Path(os.path.realpath(folder / Path(text).expanduser()))
     if not path.is_relative_to(folder):
         raise ValueError(f"this is outside of {folder}, the folder that -w gave")
-    if field.kind == FILE and not path.is_file():
-        raise ValueError("there is no such file")
     if field.id == "save":
         return _save_path(path)
-    if field.kind == FOLDER and field.id == "working_directory":
+    if field.id == "working_directory":
         return _working(path)
-    if field.kind == FOLDER and not path.is_dir():
-        raise ValueError("there is no such folder")
+    is_there = {FILE: path.is_file, FOLDER: path.is_dir, PLACE: path.exists}[field.kind]
+    if not is_there():
+        raise ValueError(f"there is no such {THERE[field.kind]}")
     if field.suffixes and not path.name.endswith(field.suffixes):
         raise ValueError(f"the name of this file ends in {' or '.join(field.suffixes)}")
     return path
@@ -169,31 +175,36 @@ def _device_problems(config: RunConfig, prefix: str) -> dict[str, str]:
     allowed = HOST_RUNTIMES if device == HOST else DEVICE_RUNTIMES
     if runtime not in allowed:
         found[f"{prefix}.runtime"] = f"on {device} there is {', '.join(allowed)}"
-    if device in ARCHITECTURES and architecture != ARCHITECTURES[device]:
-        found[f"{prefix}.architecture"] = f"on {device} this is {ARCHITECTURES[device]}"
+    if architecture not in ARCHITECTURES.get(device, (architecture,)):
+        found[f"{prefix}.architecture"] = f"on {device} this is {' or '.join(ARCHITECTURES[device])}"
     if device == ON_DEVICE:
-        found[f"{prefix}.target_device"] = device_needs(config, prefix)
+        found |= {f"{prefix}.{name}": text for name, text in device_problems(config, prefix)}
     if config[f"{prefix}.output_data_type"] == "native_only":
         found[f"{prefix}.output_data_type"] = "differences are those of real numbers: float_only has them"
     return found
 
 
-def device_needs(config: RunConfig, prefix: str) -> str:
-    """What is missing on this machine for a run on a device."""
-    needs: list[str] = []
-    if shutil.which("adb") is None:
-        needs.append("adb on the PATH")
-    if not config[f"{prefix}.device_id"]:
-        needs.append("the ID of a device that `adb devices` lists")
-    for name, what in (("ndk_path", "an Android NDK"), ("engine_path", "Qualcomm's SDK with its libraries")):
-        place = config[f"{prefix}.{name}"]
-        if not place or not Path(place).is_dir():
-            needs.append(f"{what} ({'no path is given' if not place else 'no such folder: ' + place})")
-    needs.append("libraries for aarch64-android, which no installed package has")
-    return (
-        f"a run on a device needs {'; '.join(needs)}. Without: Golden or Output vs Output takes files that"
-        " qnn-net-run wrote on the device"
-    )
+def device_problems(config: RunConfig, prefix: str) -> Iterator[tuple[str, str]]:
+    """Fields of a run on a device, and what is missing for it on this machine."""
+    device, architecture = config[f"{prefix}.device_id"], config[f"{prefix}.architecture"]
+    if device and target_of(device).startswith("adb") and not adb_there():
+        yield "device_id", "adb is not on the PATH: install it, or name a device as ssh://user@host"
+    if config[f"{prefix}.runtime"] == "gpu":
+        yield "runtime", f"no package has the GPU's library for a device. {WITHOUT}"
+    if architecture == ANDROID:
+        yield "architecture", f"{NO_ANDROID}: a device with Linux takes {ARM}. {WITHOUT}"
+    if architecture == ARM and not config[f"{prefix}.engine_path"]:
+        yield (
+            "engine_path",
+            (
+                "Qualcomm's libraries for arm are needed: pip download --platform manylinux_2_34_aarch64"
+                " --only-binary=:all: --no-deps onnxruntime-qnn==2.3.0 fetches a wheel with them"
+            ),
+        )
+
+
+def adb_there() -> bool:
+    return bool(os.environ.get(ADB)) or shutil.which("adb") is not None
 
 
 def save_config(config: RunConfig, path: Path) -> None:

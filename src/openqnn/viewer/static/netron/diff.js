@@ -13,13 +13,13 @@ const values = new Map(); // of all fields, also of those that are not shown now
 const allFields = data.sections.flatMap((section) => section.fields);
 allFields.forEach((field) => values.set(field.id, field.default));
 const idOf = (field) => `field-${field.id}`;
-const shown = (field) => !field.only || field.only[1].includes(values.get(field.only[0]));
+const shown = (field) => field.only.every(([name, fitting]) => fitting.includes(values.get(name)));
 const deviceOf = (field) => values.get(`${field.id.split(".")[0]}.target_device`);
 
 // On the host and on a device there are other runtimes and another architecture.
 function choicesOf(field) {
   if (field.id.endsWith(".runtime")) return data.runtimes[deviceOf(field)];
-  if (field.id.endsWith(".architecture")) return [data.architectures[deviceOf(field)]];
+  if (field.id.endsWith(".architecture")) return data.architectures[deviceOf(field)];
   return field.choices;
 }
 
@@ -42,6 +42,7 @@ function control(field) {
     made.placeholder = "choose a file";
   }
   if (field.kind === "folder") made.placeholder = "a folder";
+  if (field.kind === "place") made.placeholder = "a file or a folder";
   made.value = values.get(field.id);
   return made;
 }
@@ -75,7 +76,9 @@ function row(field) {
   box.addEventListener("input", () => {
     values.set(field.id, box.value);
     tell(field.id, "");
-    if (allFields.some((other) => other.only && other.only[0] === field.id) || field.id.endsWith(".target_device")) render(field.id);
+    const architecture = field.id.replace(/target_device$/, "architecture");
+    if (architecture !== field.id) values.set(architecture, data.architectures[box.value][0]);
+    if (allFields.some((other) => other.only.some(([name]) => name === field.id)) || field.id.endsWith(".target_device")) render(field.id);
   });
   made.append(label, box, problem);
   if (field.note) made.append(element("p", field.note, "dim note"));
