@@ -139,6 +139,14 @@ def test_nobody_else_gets_anything(served: ViewServer, path: str) -> None:
         urllib.request.urlopen(served.address.split("?")[0] + path)
 
 
+def test_no_page_of_others_can_be_around_it(served: ViewServer) -> None:
+    with urllib.request.urlopen(served.address) as answer:
+        policy = answer.headers["Content-Security-Policy"]
+    assert (
+        "frame-ancestors 'none'" in policy and "form-action 'self'" in policy and "base-uri 'none'" in policy
+    )
+
+
 def test_another_host_name_gets_nothing(served: ViewServer) -> None:
     request = urllib.request.Request(served.address, headers={"Host": "example.com"})
     with pytest.raises(urllib.error.HTTPError, match="403"):

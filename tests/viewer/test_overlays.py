@@ -84,6 +84,13 @@ def test_words_are_labels(tmp_path: Path) -> None:
     assert overlays(tmp_path / "w.json", {"y": "dsp"})["w"].labels == {"y": "dsp"}
 
 
+def test_node_data_of_several_graphs_are_an_overlay_each(tmp_path: Path) -> None:
+    node_data = {name: {"results": {name: {"value": i}}, "thresholds": []} for i, name in enumerate("ab")}
+    found = overlays(tmp_path / "n.json", node_data)
+    assert {title: overlay.values for title, overlay in found.items()} == {"n, a": {"a": 0}, "n, b": {"b": 1}}
+    assert set(overlays(tmp_path / "n.json", {"main": node_data["a"]})) == {"n"}
+
+
 def test_tensors_stand_for_their_nodes() -> None:
     converted = openqnn.convert(model_path(MODEL), input_shapes=static_shapes(MODEL))
     node = next(node for node in converted.nodes if node.name != node.out.name)

@@ -139,6 +139,27 @@ def test_shapes_of_an_onnx_file_are_inferred_or_said_to_be_unknown(tmp_path: Pat
     assert "shape" not in record
 
 
+def test_what_constant_nodes_hold_is_a_weight(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    held = onnx.numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(2, 3), "k")
+    words = onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [1], [b"word"])
+    nodes = [
+        onnx.helper.make_node("Constant", [], ["k"], value=held),
+        onnx.helper.make_node("Constant", [], ["s"], value=words),
+        onnx.helper.make_node("Add", ["x", "k"], ["y"]),
+        onnx.helper.make_node("Identity", ["s"], ["z"]),
+    ]
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2, 3]) for n in "xy"]
+    onnx.save(
+        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])), tmp_path / "m.onnx"
+    )
+    (view,) = open_views(tmp_path / "m.onnx")
+    figures = [node.inputs[-1].figures() for node in view.nodes if node.op in ("Add", "Identity")]
+    assert figures[0] is not None and figures[0]["max"] == 5 and figures[0]["elements"] == 6
+    assert figures[1] is not None and "not readable" in figures[1]
+    assert "not readable" in html_page([view])
+
+
 @pytest.mark.parametrize("name", ["empty.onnx", "saver_output.c"])
 def test_an_empty_file_is_no_model(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
@@ -174,6 +195,7 @@ def test_a_context_tells_its_settings_and_types(kinds: dict[str, Path]) -> None:
     assert "vtcm size" in view.facts and "optimization level" in view.facts
     compiled = next(node for node in view.nodes if node.op == "Compiled")
     assert all("scale" in tensor.encoding and tensor.shape for tensor in compiled.inputs)
+    assert all(tensor.encoding.startswith("8 bits, ") for tensor in compiled.inputs)
 
 
 def test_a_log_has_every_node_with_its_time(kinds: dict[str, Path]) -> None:

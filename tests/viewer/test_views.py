@@ -19,6 +19,7 @@ from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
 from openqnn.viewer.read_overlays import read_overlays
 from tests.cli.tool import openqnn as command
+from tests.cli.tool import tool
 from tests.models.fetch import model_path, static_shapes
 
 MODEL = "mnist_conv"
@@ -146,3 +147,16 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     done = command("view", model_path(MODEL), "--html", tmp_path / "v.html")
     assert done.code == 1 and "is not a page of this viewer" in done.err
     assert (tmp_path / "v.html").read_text() == "mine"
+
+
+def test_weights_that_are_not_there_are_no_activations(tmp_path: Path) -> None:
+    """A net.json without its .bin tells of weights, which take no room among activations."""
+    words = ("-i", model_path(MODEL), "-o", tmp_path / "model.cpp")
+    assert tool("qnn-onnx-converter", *words).code == 0
+    with_weights = open_views(tmp_path / "model_net.json")[0]
+    (tmp_path / "model.bin").unlink()
+    (view,) = open_views(tmp_path / "model_net.json")
+    alive, wanted = (
+        next(o for o in v.overlays if o.title == "VTCM: activations alive") for v in (view, with_weights)
+    )
+    assert alive.values == wanted.values and min(alive.values.values()) > 0

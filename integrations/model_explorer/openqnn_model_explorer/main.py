@@ -78,7 +78,9 @@ def _tensor(tensor: ViewTensor) -> list[KeyValue]:
     told = {
         "__tensor_tag": tensor.name,
         "tensor_name": tensor.name,
-        "shape": f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]",
+        "shape": tensor.dtype
+        if tensor.shape is None
+        else f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]",
         "quantization": tensor.encoding,
         "encoding from": tensor.origin,
     }

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from openqnn.errors import OpenQnnError
-from openqnn.viewer.open_views import open_views
+from openqnn.viewer.open_views import open_views, side_by_side
 from openqnn.viewer.page import html_page
 from openqnn.viewer.server import Answer, Query
 from openqnn.viewer.weight_answers import PATH as WEIGHT
@@ -56,7 +56,7 @@ class FolderPages:
         if not chosen:
             return _document("Nothing chosen", "<p>Choose at least one file, and go back for that.</p>")
         try:
-            views = [view for file in chosen for view in open_views(file)]
+            views = side_by_side([open_views(file) for file in chosen])
         except OpenQnnError as error:
             return _document("This file cannot be shown", f"<pre>{escape(str(error))}</pre>")
         self._opened = (chosen, WeightAnswers(views))
@@ -69,7 +69,7 @@ class FolderPages:
             return None
         if self._opened is None or self._opened[0] != chosen:
             try:
-                views = [view for file in chosen for view in open_views(file)]
+                views = side_by_side([open_views(file) for file in chosen])
             except OpenQnnError:
                 return None
             self._opened = (chosen, WeightAnswers(views))

@@ -62,20 +62,26 @@ def _overlays(graph: Graph) -> list[Overlay]:
 
 def _alive(graph: Graph) -> dict[str, float]:
     """Bytes of activations that are needed at once while a node runs, in the order of the graph."""
-    last: dict[Value, int] = {}
-    for place, node in enumerate(graph.nodes):
-        last |= {v: place for v in (*node.inputs, *node.outputs) if v is not None and not v.is_constant}
-    last |= {v: len(graph.nodes) for v in graph.outputs}
+    last = _last_uses(graph)
     ending: dict[int, list[Value]] = {}
     for value, place in last.items():
         ending.setdefault(place, []).append(value)
     found: dict[str, float] = {}
-    alive = sum(v.nbytes for v in graph.inputs if v in last)
+    alive = sum(v.nbytes for v in graph.inputs if last[v] >= 0)
     for place, node in enumerate(graph.nodes):
         alive += sum(v.nbytes for v in node.outputs)
         found[node.name] = float(alive)
         alive -= sum(v.nbytes for v in ending.get(place, ()))
     return found
+
+
+def _last_uses(graph: Graph) -> dict[Value, int]:
+    """Where each activation is needed last; weights are none, whether or not they are there."""
+    last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
+    for place, node in enumerate(graph.nodes):
+        last |= dict.fromkeys(node.outputs, place)
+        last |= {v: place for v in node.inputs if v in last}
+    return last | dict.fromkeys(graph.outputs, len(graph.nodes))
 
 
 def _origins(graph: Graph) -> dict[str, str]:

@@ -119,7 +119,17 @@ def _constant(node: onnx.NodeProto) -> ViewTensor:
     tensor = next((a.t for a in node.attribute if a.name == "value"), None)
     if tensor is None:
         return ViewTensor(node.output[0], "constant")
-    return ViewTensor(node.output[0], _type_name(tensor.data_type), tuple(tensor.dims))
+    figures = partial(_constant_figures, tensor)
+    return ViewTensor(node.output[0], _type_name(tensor.data_type), tuple(tensor.dims), weight=figures)
+
+
+def _constant_figures(tensor: onnx.TensorProto) -> dict[str, Any]:
+    from onnx import numpy_helper
+
+    try:
+        return statistics_of(numpy_helper.to_array(tensor))
+    except (TypeError, ValueError, OSError) as error:  # words, or data that is not there
+        return {"not readable": str(error)}
 
 
 def _node(node: onnx.NodeProto, number: int, tensors: dict[str, ViewTensor]) -> ViewNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,27 +18,28 @@ SOURCES = ("ONNX", "TFLite", "SavedModel", "TensorFlow graph", "PyTorch program"
 
 
 def match_views(first: View, second: View) -> dict[str, Any]:
-    """Pairs of node numbers, and for each side the nodes that differ with the reasons."""
+    """Pairs of node numbers, and for each side the nodes that differ with the reasons. Graphs of one file are
+    different ones, which nobody compares."""
     pairs = _pairs(first.nodes, second.nodes)
+    found: dict[str, Any] = {"pairs": pairs, "links": _links(first, second, pairs)}
+    if first.file and first.file == second.file:
+        return found | {"left": {}, "right": {}, "one_file": True}
+    changed = _changed(first, second, pairs)
+    left = {a: [CHANGED, *changed[a, b]] for a, b in pairs if (a, b) in changed}
+    right = {b: [CHANGED, *changed[a, b]] for a, b in pairs if (a, b) in changed}
+    if COMPILED not in {node.op for node in (*first.nodes, *second.nodes)}:
+        # where one side is compiled, that all nodes are gone is no difference to tell
+        here, there = {a for a, _ in pairs}, {b for _, b in pairs}
+        left |= {index: [REMOVED] for index in range(len(first.nodes)) if index not in here}
+        right |= {index: [ADDED] for index in range(len(second.nodes)) if index not in there}
+    return found | {"left": left, "right": right}
+
+
+def _changed(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
+    """What differs between the nodes of each pair that is not alike."""
     ours, theirs = (view.kind if view.kind in SOURCES else "" for view in (first, second))
-    alike = ours == theirs
-    partners = {b: a for a, b in pairs}
-    left: dict[int, list[str]] = {}
-    right: dict[int, list[str]] = {}
-    mine = {a for a, _ in pairs}
-    compiled = COMPILED in {node.op for node in (*first.nodes, *second.nodes)}
-    if not compiled:  # where one side is compiled, that all nodes are gone is no difference to tell
-        left = {index: [REMOVED] for index in range(len(first.nodes)) if index not in mine}
-    for index, node in enumerate(second.nodes):
-        if index not in partners:
-            if not compiled:
-                right[index] = [ADDED]
-            continue
-        changes = _changes(first.nodes[partners[index]], node, alike)
-        if changes:
-            left[partners[index]] = [CHANGED, *changes]
-            right[index] = [CHANGED, *changes]
-    return {"pairs": pairs, "left": left, "right": right, "links": _links(first, second, pairs)}
+    told = {(a, b): _changes(first.nodes[a], second.nodes[b], ours == theirs) for a, b in pairs}
+    return {pair: changes for pair, changes in told.items() if changes}
 
 
 def _links(first: View, second: View, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -104,14 +105,33 @@ def _pairs(first: Sequence[ViewNode], second: Sequence[ViewNode]) -> list[tuple[
     for index, node in enumerate(first):
         for key in node.keys:
             known.setdefault(key, index)
-    found: list[tuple[int, int]] = []
+    found: dict[int, int] = {}
     taken: set[int] = set()
-    for index, node in enumerate(second):
-        match = next((known[key] for key in node.keys if key in known and known[key] not in taken), None)
-        if match is not None:
-            taken.add(match)
-            found.append((match, index))
-    return found
+    for keys_of in (_result_names, _own_name, _all_keys):
+        for index in (i for i in range(len(second)) if i not in found):
+            match = _free(keys_of(second[index]), known, taken)
+            if match is not None:
+                taken.add(match)
+                found[index] = match
+    return [(match, index) for index, match in sorted(found.items())]
+
+
+def _free(keys: Sequence[str], known: Mapping[str, int], taken: Container[int]) -> int | None:
+    """The node that the first of the keys leads to which none has taken."""
+    return next((known[key] for key in keys if key in known and known[key] not in taken), None)
+
+
+def _result_names(node: ViewNode) -> tuple[str, ...]:
+    names = {tensor.name for tensor in node.outputs}
+    return tuple(key for key in node.keys if key in names)
+
+
+def _own_name(node: ViewNode) -> tuple[str, ...]:
+    return tuple(key for key in node.keys if key == node.name)
+
+
+def _all_keys(node: ViewNode) -> tuple[str, ...]:
+    return node.keys
 
 
 def _changes(first: ViewNode, second: ViewNode, alike: bool) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,18 @@ def open_views(path: str | os.PathLike[str], settings: Mapping[str, Any] | None 
     place = Path(path)
     if not place.exists():
         raise ModelError(f"{place}: no such file")
+    return [replace(view, file=str(place.absolute())) for view in _views(place, settings)]
+
+
+def side_by_side(files: Sequence[Sequence[View]]) -> list[View]:
+    """The graphs of several files in the order of panes: where all hold as many, the first of each, then the
+    second of each."""
+    if len({len(views) for views in files}) == 1:
+        return [view for turn in zip(*files, strict=True) for view in turn]
+    return [view for views in files for view in views]
+
+
+def _views(place: Path, settings: Mapping[str, Any] | None) -> list[View]:
     if place.is_dir():
         return _folder_views(place)
     if is_oqnn(place):

@@ -17,7 +17,9 @@ from openqnn.viewer.match_views import match_views, with_scopes
 from openqnn.viewer.view import Overlay, View, ViewTensor
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
-SERVED_POLICY = f"{POLICY}; connect-src 'self'"  # statistics of weights are asked for one by one
+SERVED_POLICY = (
+    f"{POLICY}; base-uri 'none'; connect-src 'self'"  # statistics of weights are asked for one by one
+)
 
 
 def html_page(views: Sequence[View], overlays: Sequence[Overlay] = (), *, served: bool = False) -> str:

@@ -72,10 +72,18 @@ def _of_content(path: Path, content: Any) -> list[Overlay]:
         if fits(content):
             return read(path, content)
     if "results" not in content and content and all(_is_node_data(value) for value in content.values()):
-        content = next(iter(content.values()))
+        several = len(content) > 1
+        return [
+            _named(f"{path.stem}, {name}" if several else path.stem, each) for name, each in content.items()
+        ]
+    return [_named(path.stem, content)]
+
+
+def _named(title: str, content: Mapping[str, Any]) -> Overlay:
+    """Numbers, or where there are none words, by node."""
     values, labels = dict[str, float](), dict[str, str]()
     _collect(content.get("results", content), values, labels)
-    return [Overlay(path.stem, values, labels=labels if not values else {})]
+    return Overlay(title, values, labels=labels if not values else {})
 
 
 def _is_node_data(value: Any) -> bool:

@@ -19,6 +19,7 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 SECONDS = 60  # a client that says nothing for so long is let go
 HTML = "text/html; charset=utf-8"
 JSON = "application/json"
+HEADER_POLICY = f"{SERVED_POLICY}; form-action 'self'; frame-ancestors 'none'"  # no page of others around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class ViewServer:
                 self.send_response(200)
                 self.send_header("Content-Type", answer.kind)
                 self.send_header("Content-Length", str(len(page)))
-                self.send_header("Content-Security-Policy", SERVED_POLICY)
+                self.send_header("Content-Security-Policy", HEADER_POLICY)
                 self.send_header("X-Content-Type-Options", "nosniff")
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("Referrer-Policy", "no-referrer")

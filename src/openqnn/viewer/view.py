@@ -124,7 +124,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One graph of one file. `facts` are lines about the whole: totals, settings, library builds."""
+    """One graph of one `file`. `facts` are lines about the whole: totals, settings, library builds."""
 
     title: str
     kind: str
@@ -132,6 +132,7 @@ class View:
     facts: dict[str, str] = field(default_factory=dict[str, str])
     overlays: tuple[Overlay, ...] = ()
     marks: Mapping[str, Mark] = field(default_factory=dict[str, "Mark"])
+    file: str = ""
 
     def mark_records(self) -> dict[int, dict[str, Any]]:
         """Marks by the numbers of nodes."""

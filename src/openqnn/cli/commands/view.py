@@ -50,13 +50,15 @@ class Shown:
 
 
 def _side_by_side(options: ViewOptions) -> Shown:
+    from openqnn.viewer.open_views import side_by_side
     from openqnn.viewer.page import html_page
     from openqnn.viewer.read_overlays import read_overlays
     from openqnn.viewer.weight_answers import PATH, WeightAnswers
 
     overlays = [overlay for path in options.overlays for overlay in read_overlays(path)]
     settings = options.settings()
-    views = [view for model in options.models for view in _views(model, settings, options.converted)]
+    files = [_views(model, settings, options.converted) for model in options.models]
+    views = [view for file in files for view in file] if options.converted else side_by_side(files)
     weights = WeightAnswers(views)
 
     def pages(path: str, query: Query) -> str | Answer | None:

@@ -32,14 +32,17 @@ def ends_with(tensor: ViewTensor, name: str = "") -> ViewNode:
 def record_tensor(tensor: NetTensor) -> ViewTensor:
     """A tensor of QNN's records, whose type may be one that nobody knows."""
     try:
-        label = DType(tensor.dtype).label
+        label, width = DType(tensor.dtype).label, 8 * DType(tensor.dtype).numpy.itemsize
     except ValueError:
-        label = f"type {tensor.dtype:#x}"
-    return ViewTensor(tensor.name, label, tensor.dims, quant_words(tensor.quant) if tensor.quant else "")
+        label, width = f"type {tensor.dtype:#x}", 0
+    quant = "" if tensor.quant is None else quant_words(tensor.quant, width)
+    return ViewTensor(tensor.name, label, tensor.dims, quant)
 
 
-def quant_words(quant: NetQuant) -> str:
-    bits = f"{quant.bitwidth} bits, " if quant.bitwidth else ""
+def quant_words(quant: NetQuant, width: int = 0) -> str:
+    """An encoding in one line; `width` is that of its type, for encodings that do not tell their own."""
+    known = quant.bitwidth or width
+    bits = f"{known} bits, " if known else ""
     if quant.axis is None:
         return f"{bits}scale {quant.scales[0]:.6g}, offset {quant.offsets[0]}"
     return bits + scales_words(quant.scales, f"axis {quant.axis}")

@@ -21,7 +21,7 @@ export function takeDifferences(diffs) {
     Object.entries(diff.right).forEach(([node, why]) => state.panes[index + 1].differences.set(Number(node), why));
   });
   state.panes.forEach(takeMarks);
-  const any = diffs.length || state.panes.some((pane) => pane.differences.size);
+  const any = diffs.some((diff) => !diff.one_file) || state.panes.some((pane) => pane.differences.size);
   byId("diff-tools").hidden = !any;
   byId("diff-count").textContent = any ? `${stops().length} differences` : "";
 }
@@ -29,18 +29,18 @@ export function takeDifferences(diffs) {
 // The other panes go to the node that this one became, or was.
 export function followElsewhere(pane, item) {
   const nodes = item < 0 ? [] : pane.tree.nodesIn(item);
-  for (const step of [1, -1]) follow(pane.index, nodes, step, pane.tree.isGroup(item));
+  for (const step of [1, -1]) follow(pane.index, nodes, step, { pane, item, closed: pane.tree.isGroup(item) });
 }
 
-function follow(index, nodes, step, closed) {
+function follow(index, nodes, step, chosen) {
   const other = state.panes[index + step];
   const map = step > 0 ? partners[index]?.[0] : partners[index - 1]?.[1];
   if (!other || !map) return;
   const found = nodes.map((node) => map.get(node)).filter((node) => node !== undefined);
-  other.selected = found.length ? (closed ? other.tree.shown(found[0]) : found[0]) : -1;
+  other.selected = found.length ? (chosen.closed ? other.tree.shown(found[0]) : found[0]) : -1;
   if (!found.length) return;
-  other.show(other.selected);
-  follow(index + step, found, step, closed);
+  if (!other.box.hidden) other.showBeside(other.selected, chosen.pane, chosen.item);
+  follow(index + step, found, step, chosen);
 }
 
 // Each difference once: what is added or changed in a pane, and what the next one has no more.

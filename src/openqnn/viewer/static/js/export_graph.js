@@ -1,8 +1,9 @@
 // The whole graph, as it is arranged, as SVG, as PNG and on paper.
 
 import { byId, element, save, shortened } from "./elements.js";
-import { fillOf } from "./paint.js";
+import { differenceOf, fillOf, stripsOf } from "./paint.js";
 import { trace } from "./places.js";
+import { marksOf } from "./run_marks.js";
 import { state } from "./state.js";
 import { inkOn, themeColours } from "./theme.js";
 
@@ -49,17 +50,24 @@ function groupText(pane, item, colours) {
 function itemText(pane, item, colours) {
   const group = pane.tree.isGroup(item.id) ? pane.tree.group(item.id) : null;
   const fill = fillOf(pane, item.id);
-  const difference = group ? null : pane.differences.get(item.id);
+  const difference = colours[differenceOf(pane, item.id)];
   const middle = Math.round(item.x + item.width / 2);
   const [first, second] = group
     ? [group.name, `${group.size} nodes${group.repeat ? ` x${group.repeat}` : ""}`]
     : [pane.nodes[item.id].op, pane.nodes[item.id].name];
-  const stroke = difference ? `stroke="${colours[difference[0]]}" stroke-width="3"` : `stroke="${colours.line}"`;
-  return `<g fill="${fill ? inkOn(fill) : colours.ink}" text-anchor="middle">${box(item, `fill="${fill || colours.card}" ${stroke}`)}`
+  const stroke = difference ? `stroke="${difference}" stroke-width="3"` : `stroke="${colours.line}"`;
+  const card = `fill="${fill || colours.card}" ${stroke}`;
+  const stack = group ? [6, 3].map((step) => box({ ...item, x: item.x + step, y: item.y + step }, card)).join("") : "";
+  const marks = marksOf(pane, item.id).map((mark) => markText(item, mark)).join("");
+  const strips = stripsOf(pane, item).map(stripText).join("");
+  return `<g fill="${fill ? inkOn(fill) : colours.ink}" text-anchor="middle">${stack}${box(item, card)}${marks}${strips}`
     + `<text x="${middle}" y="${item.y + 18}" font-size="13" font-weight="600">${escaped(shortened(first, 22))}</text>`
     + `<text x="${middle}" y="${item.y + 33}" font-size="11">${escaped(shortened(second, 26))}</text>`
     + `<title>${escaped(pane.nameOf(item.id))}</title></g>`;
 }
+
+const markText = (item, { colour, width, out }) => `<rect x="${item.x - out}" y="${item.y - out}" width="${item.width + 2 * out}" height="${item.height + 2 * out}" fill="none" stroke="${colour}" stroke-width="${width}"/>`;
+const stripText = ({ colour, x, y, width, height }) => `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${colour}"/>`;
 
 const svgBlob = (pane) => new Blob([svgText(pane)], { type: "image/svg+xml" });
 const chosenPane = () => state.panes.find((pane) => pane.selected >= 0) || state.panes[0];

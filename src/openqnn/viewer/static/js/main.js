@@ -6,6 +6,7 @@ import { clearPrint, preparePrint, savePng, saveSvg } from "./export_graph.js";
 import { closeAll, listenToGraph, listenToPage, openAll } from "./keys.js";
 import { addOverlay, fillChoices, forgetScales, nextWorst, refresh } from "./overlays.js";
 import { Pane } from "./pane.js";
+import { startChoice } from "./pane_choice.js";
 import { describe, describeFirst } from "./panel.js";
 import { nextPass, startPasses } from "./passes.js";
 import { find, listenToSearch } from "./search.js";
@@ -26,6 +27,7 @@ function showPanes(numbers, titles = []) {
   state.panes = numbers.map((number, index) => new Pane({ ...data.panes[number], title: titles[index] || data.panes[number].title }, index, number));
   state.panes.forEach(listenToGraph);
   const between = numbers.slice(1).map((number, index) => diffOf(numbers[index], number));
+  startChoice();
   takeDifferences(between.some((diff) => !diff) ? [] : between);
   startOver();
   forgetScales();
@@ -45,9 +47,9 @@ function diffOf(a, b) {
 
 onSelect((pane, item) => {
   state.panes.forEach((each) => (each.selected = each === pane ? item : -1));
+  if (item >= 0) pane.show(item);
   followElsewhere(pane, item);
   describe(pane, item);
-  if (item >= 0) pane.show(item);
   drawAll();
 });
 

@@ -65,7 +65,7 @@ export function overlayColour(pane, item, index) {
 function wordColour(found, scale) {
   const words = found.filter(Boolean);
   if (!words.length) return "";
-  return WORDS[scale.words.indexOf(words[0]) % WORDS.length];
+  return WORDS[Math.min(scale.words.indexOf(words[0]), WORDS.length - 1)];
 }
 
 export function addOverlay(title) {
@@ -90,14 +90,24 @@ function legend(chosen, index) {
   const scale = scaleOf(chosen.title);
   const box = element("div", undefined, "legend");
   box.append(element("strong", chosen.title));
-  if (scale.words.length) box.append(...scale.words.slice(0, WORDS.length).map(wordKey));
+  if (scale.words.length) box.append(...wordKeys(scale.words));
   else box.append(...ramp(chosen, scale, index));
-  const worst = button("Next worst", () => nextWorst(chosen), index ? "" : "Key: w");
-  if (!scale.words.length) box.append(worst);
+  box.append(button(scale.words.length ? "Next" : "Next worst", () => nextWorst(chosen), ["Key: w", "Key: W"][index] || ""));
   const close = button("\u00d7", () => removeOverlay(chosen.title));
   close.setAttribute("aria-label", `Remove the overlay ${chosen.title}`);
   box.append(close);
   return box;
+}
+
+// Words beyond the colours share one, and stand in it.
+function wordKeys(words) {
+  const own = words.length > WORDS.length ? WORDS.length - 1 : words.length;
+  const rest = words.slice(own);
+  const keys = words.slice(0, own).map(wordKey);
+  if (!rest.length) return keys;
+  const more = wordKey(`${rest.length} more`, own);
+  more.title = rest.join("\n");
+  return [...keys, more];
 }
 
 function wordKey(word, index) {
@@ -128,19 +138,29 @@ function ramp(chosen, scale, index) {
 
 const thresholdText = (chosen, scale) => `${scale.least ? "at most" : "at least"} ${number(valueAt(scale, chosen.least))}`;
 
-// The nodes of an overlay from the worst on, one with each call.
+// The nodes of an overlay from the worst on, one with each call; of words, those with the rarest word first.
 export function nextWorst(chosen = state.overlays[0]) {
   if (!chosen) return;
-  const scale = scaleOf(chosen.title);
-  const pane = state.panes.find((each) => overlayOf(each, chosen.title));
-  const overlay = pane && overlayOf(pane, chosen.title);
-  if (!overlay || overlay.labels) return;
-  const ranked = pane.nodes.map((node, index) => [overlay.values[node.name], index]).filter(([value]) => value !== undefined && value !== null);
-  ranked.sort((a, b) => (scale.least ? a[0] - b[0] : b[0] - a[0]));
+  const ranked = rankedOf(chosen.title);
   if (!ranked.length) return;
   chosen.turn = (chosen.turn + 1) % ranked.length;
-  pane.show(ranked[chosen.turn][1], true);
-  selected(pane, ranked[chosen.turn][1]);
+  const { pane, node } = ranked[chosen.turn];
+  pane.show(node, true);
+  selected(pane, node);
+}
+
+// In the first pane that has the overlay: a graph and what became of it would take turns otherwise.
+function rankedOf(title) {
+  const scale = scaleOf(title);
+  const pane = state.panes.find((each) => overlayOf(each, title));
+  const overlay = pane && overlayOf(pane, title);
+  if (!overlay) return [];
+  const known = overlay.labels || overlay.values;
+  const found = pane.nodes.map((node, index) => ({ pane, node: index, value: known[node.name] })).filter(({ value }) => value !== undefined && value !== null);
+  if (!overlay.labels) return found.sort((a, b) => (scale.least ? a.value - b.value : b.value - a.value));
+  const counts = new Map();
+  found.forEach(({ value }) => counts.set(value, (counts.get(value) || 0) + 1));
+  return found.sort((a, b) => counts.get(a.value) - counts.get(b.value) || (a.value < b.value ? -1 : a.value > b.value ? 1 : 0) || a.node - b.node);
 }
 
 export function fillChoices() {

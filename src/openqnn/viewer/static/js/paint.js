@@ -74,7 +74,7 @@ function paintLines(pen, pane, view, colours, seen) {
   pen.stroke();
 }
 
-function differenceOf(pane, item) {
+export function differenceOf(pane, item) {
   if (!pane.tree.isGroup(item)) return pane.differences.get(item)?.[0] || "";
   if (!pane.differences.size) return "";
   const kinds = new Set(pane.tree.nodesIn(item).map((node) => pane.differences.get(node)?.[0]).filter(Boolean));
@@ -115,16 +115,19 @@ function paintStack(pen, item) {
   }
 }
 
-// Further overlays are strips along the lower edge.
 function paintStrips(pen, pane, item) {
-  const rest = state.overlays.length - 1;
-  const width = (item.width - 12) / rest;
-  for (let i = 0; i < rest; i += 1) {
-    const colour = overlayColour(pane, item.id, i + 1);
-    if (!colour) continue;
-    pen.fillStyle = colour;
-    pen.fillRect(item.x + 6 + i * width, item.y + item.height - 7, width - 2, 5);
+  for (const strip of stripsOf(pane, item)) {
+    pen.fillStyle = strip.colour;
+    pen.fillRect(strip.x, strip.y, strip.width, strip.height);
   }
+}
+
+// Further overlays are strips along the lower edge.
+export function stripsOf(pane, item) {
+  const rest = state.overlays.slice(1);
+  const width = (item.width - 12) / rest.length;
+  return rest.map((_, i) => ({ colour: overlayColour(pane, item.id, i + 1), x: item.x + 6 + i * width, y: item.y + item.height - 7, width: width - 2, height: 5 }))
+    .filter((strip) => strip.colour);
 }
 
 function paintText(pen, pane, item, ink, isGroup) {

@@ -4,7 +4,7 @@ import { element } from "./elements.js";
 import { Minimap } from "./minimap.js";
 import { paintScene } from "./paint.js";
 import { place } from "./places.js";
-import { selected, state } from "./state.js";
+import { reveal, selected, state } from "./state.js";
 import { Tree } from "./tree.js";
 
 const SLOW = 9; // milliseconds: a frame that takes longer is moved as a picture while the view moves
@@ -58,7 +58,7 @@ export class Pane {
     this.canvas.setAttribute("aria-label", `${this.title}: arrow keys go from node to node, Enter opens groups, ? tells all keys`);
     this.minimap = new Minimap(this);
     const title = element("div", undefined, "title");
-    title.append(element("strong", this.title), element("span", ` ${this.kind}, ${this.nodes.length.toLocaleString("en")} nodes`));
+    title.append(element("strong", this.title), element("span", `${this.kind}, ${this.nodes.length.toLocaleString("en")} nodes`));
     this.box.append(this.canvas, this.minimap.canvas, title);
     document.getElementById("panes").append(this.box);
   }
@@ -200,16 +200,29 @@ export class Pane {
 
   // Brings an item into view, opening what is around it; one that is in view already stays where it is.
   show(item, always = false) {
+    if (this.box.hidden) reveal(this);
     if (this.tree.reveal(item)) this.arrange();
     const found = this.scene.at.get(item);
     if (!found) return;
     const [x, y] = [found.x * this.scale + this.x, found.y * this.scale + this.y];
     const [w, h] = [Math.min(found.width * this.scale, this.width / 2), Math.min(found.height * this.scale, this.height / 3)];
     const seen = x > 20 && y > 50 && x + w < this.width - 20 && y + h < this.height - 20;
-    if (seen && !always && this.scale > 0.4) return;
+    if (seen && (!always || !this.minimap.isNeeded()) && this.scale > 0.4) return;
     this.scale = Math.max(this.scale, 0.75);
     this.x = this.width / 2 - (found.x + found.width / 2) * this.scale;
     this.y = this.height / 2 - (found.y + Math.min(found.height / 2, 200)) * this.scale;
+  }
+
+  // Brings an item to the height at which its partner stands in another pane.
+  showBeside(item, pane, partner) {
+    if (this.tree.reveal(item)) this.arrange();
+    const [found, other] = [this.scene.at.get(item), pane.scene.at.get(pane.tree.shown(partner))];
+    if (!found || !other || !this.minimap.isNeeded()) return this.show(item);
+    const x = found.x * this.scale + this.x;
+    const seen = this.scale > 0.4 && x > 20 && x + found.width * this.scale < this.width - 20;
+    if (this.scale <= 0.4) this.scale = pane.scale;
+    if (!seen) this.x = this.width / 2 - (found.x + found.width / 2) * this.scale;
+    this.y = other.y * pane.scale + pane.y - found.y * this.scale;
   }
 
   // `moving` says that more of the same comes at once: a picture that takes long to draw is then moved as it is.

@@ -14,14 +14,19 @@ export function takeMarks(pane) {
 }
 
 export function paintMarks(pen, pane, item, scale) {
-  const kinds = pane.marks[item.id]?.kinds.join(" and ");
-  const width = Math.max(WIDTH, 1.5 / scale);
-  (BORDERS[kinds] || []).forEach((colour, index) => {
-    const out = width * (0.5 + index);
+  for (const { colour, width, out } of marksOf(pane, item.id, scale)) {
     pen.strokeStyle = colour;
     pen.lineWidth = width;
     pen.strokeRect(item.x - out, item.y - out, item.width + 2 * out, item.height + 2 * out);
-  });
+  }
+}
+
+// The borders of a node, the innermost first, and how far out each runs; a closed group has those of its nodes.
+export function marksOf(pane, item, scale = 1) {
+  if (!Object.keys(pane.marks).length) return [];
+  const kinds = new Set(pane.tree.nodesIn(item).flatMap((node) => pane.marks[node]?.kinds || []));
+  const width = Math.max(WIDTH, 1.5 / scale);
+  return (BORDERS[[...kinds].sort().join(" and ")] || []).map((colour, index) => ({ colour, width, out: width * (0.5 + index) }));
 }
 
 // The lines about a node, or nothing where no run told of it.

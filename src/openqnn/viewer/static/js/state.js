@@ -14,6 +14,10 @@ const watchers = [];
 export const onSelect = (act) => watchers.push(act);
 export const selected = (pane, item) => watchers.forEach((act) => act(pane, item));
 
+let uncover = () => {};
+export const onReveal = (act) => (uncover = act);
+export const reveal = (pane) => uncover(pane); // a graph that is hidden comes into view
+
 export function say(text) {
   document.getElementById("said").textContent = text;
 }

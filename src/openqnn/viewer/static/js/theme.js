@@ -1,17 +1,25 @@
 // Colours: of kinds of ops, of overlays, and of the page in light and dark.
 
+// Names of ops of all frameworks, as Conv2d, CONV_2D and aten.conv2d: without their domain and underscores.
 const FAMILIES = [
-  ["convolution", /^(Conv|DepthWise|Transpose[Cc]onv|Deconv|QLinearConv)/, "#3f74c8"],
-  ["product", /MatMul|FullyConnected|Gemm|Attention|Einsum|Lstm|LSTM|GRU|Gru/, "#7355c4"],
-  ["pooling and resizing", /Pool|Resize|Interp|GridSample|Upsample/, "#26807a"],
-  ["activation", /Relu|Sigmoid|Tanh|Gelu|Swish|Softmax|Elu|Neuron|Clip|Erf/i, "#b5561f"],
-  ["norm", /Norm|Batchnorm/, "#8f6b1d"],
-  ["boundary", /^(Input|Output|Compiled)$/, "#5d6878"],
-  ["shape", /Reshape|Transpose|Concat|Split|Slice|Pad|Gather|Pack|Expand|Tile|Squeeze|Flatten|Shape/, "#6c7685"],
-  ["quantize and cast", /quant|Convert|Cast/i, "#a53f88"],
+  ["boundary", /^(input|output|compiled|epcontext)$/, "#5d6878"],
+  ["quantize and cast", /^(de|dynamic|fake|re)?quant|^convert$|^cast|^tocopy/, "#a53f88"],
+  ["convolution", /conv/, "#3f74c8"],
+  ["pooling and resizing", /pool|resize|interp|gridsample|upsample/, "#26807a"],
+  ["product", /matmul|fullyconnected|innerproduct|gemm|attention|einsum|lstm|gru$|^(b|add)mm|^linear$|^dense$/, "#7355c4"],
+  ["activation", /relu|sigmoid|tanh|gelu|swish|softmax|elu$|neuron|clip|clamp|erf|logistic|silu/, "#b5561f"],
+  ["norm", /norm/, "#8f6b1d"],
+  ["shape", /shape|transpose|concat|split|slice|pad|gather|pack|expand|tile|squeeze|flatten|permute|view|select\./, "#6c7685"],
 ];
 const OTHER = "#4f6078";
-export const colourOfOp = (op) => (FAMILIES.find(([, pattern]) => pattern.test(op)) || [0, 0, OTHER])[2];
+const families = new Map();
+export function colourOfOp(op) {
+  if (!families.has(op)) {
+    const name = op.toLowerCase().replace(/^(aten|prims|com\.microsoft|ai\.onnx(\.ml)?)\./, "").replace(/_/g, "");
+    families.set(op, (FAMILIES.find(([, pattern]) => pattern.test(name)) || [0, 0, OTHER])[2]);
+  }
+  return families.get(op);
+}
 
 // One ramp for each overlay that is chosen: from its lightest to its darkest colour.
 export const RAMPS = [
