@@ -23,7 +23,7 @@ extensions = ["myst_parser"]
 root_doc = HOME
 include_patterns = [
     "README.md", "AGENTS.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md",
-    "NOTICE.md", "docs/**.md", "examples/**.md", "benchmarks/README.md",
+    "NOTICE.md", "docs/**.md", "examples/**.md", "benchmarks/README.md", "integrations/*/README.md",
 ]  # fmt: skip
 exclude_patterns = ["build", ".venv*", "src", "tests"]
 myst_heading_anchors = 4
@@ -64,7 +64,10 @@ def _home_contents() -> str:
     """A part of the sidebar for every section of the list of pages."""
     listed = ROOT / f"{CONTENTS}.md"
     sections = listed.read_text(encoding="utf-8").split("\n## ")[1:]
-    made = [_toctree(section.partition("\n")[0], _links(section, listed)) for section in sections]
+    made: list[str] = []
+    for section in sections:
+        pages = {name: words[0].upper() + words[1:] for name, words in _links(section, listed).items()}
+        made.append(_toctree(section.partition("\n")[0], pages))
     return "".join([*made, _toctree("", {CONTENTS: "All pages"})])
 
 

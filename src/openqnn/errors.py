@@ -23,6 +23,11 @@ class OpenQnnError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
+    def told(self) -> str:
+        """The message as commands print it: with the id, and the hint on a line of its own."""
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"error: {self.message} [{self.id}]{hint}"
+
 
 class OpenQnnWarning(UserWarning):
     """Something that the user should know but that does not stop the work."""
@@ -87,7 +92,7 @@ class BackendError(OpenQnnError):
 
 
 class ResourceError(BackendError):
-    """The machine stopped the work, by a lack of memory or by a signal: nothing speaks against the file."""
+    """The machine stopped the work: no memory, a file that the system refuses, a signal, Ctrl-C."""
 
     id = "OQ151"
 
@@ -102,6 +107,12 @@ class FetchError(OpenQnnError):
     """An example model could not be fetched, or is not the file that it should be."""
 
     id = "OQ180"
+
+
+class TargetMissedError(OpenQnnError):
+    """The accuracy that was asked for cannot be reached; the best that there is was written."""
+
+    id = "OQ190"
 
 
 class VerifyError(OpenQnnError):

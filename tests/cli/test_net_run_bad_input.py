@@ -210,7 +210,7 @@ def test_an_interrupt_ends_it_all(mnist: Prepared) -> None:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == 130
-    assert said.strip().splitlines()[-1] == "error: interrupted"
+    assert said.strip().splitlines()[-1] == "error: interrupted [OQ151]"
     assert "Traceback" not in said
     assert not in_session(child.pid)
     assert not (mnist.folder / "out").exists()
@@ -227,7 +227,7 @@ def test_a_time_limit_of_the_caller_ends_it_all(mnist: Prepared) -> None:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == 128 + signal.SIGTERM
-    assert said.strip().splitlines()[-1] == "error: ended by SIGTERM"
+    assert said.strip().splitlines()[-1] == "error: ended by SIGTERM [OQ151]"
     assert not in_session(child.pid)
     assert not list(mnist.folder.glob("*out*"))
 

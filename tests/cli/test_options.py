@@ -54,10 +54,15 @@ def test_inputs_and_results_of_run() -> None:
     )
 
 
+def test_no_command_at_all_gets_the_help() -> None:
+    result = openqnn()
+    assert result.code == 2
+    assert "openqnn demo" in result.out and "Convert a model and look at it:" in result.out
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ([], "the following arguments are required: COMMAND"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
         (["convert"], "the following arguments are required: MODEL"),
         (["convert", "m", "--over"], "unrecognized arguments: --over"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +34,13 @@ def test_every_page_is_listed() -> None:
         listed |= new
     missing = [str(page.relative_to(ROOT)) for page in PAGES if page not in listed]
     assert not missing, "add them to docs/README.md"
+
+
+def test_every_page_is_part_of_the_site() -> None:
+    patterns = runpy.run_path(str(ROOT / "docs" / "site" / "conf.py"))["include_patterns"]
+    names = [page.relative_to(ROOT).as_posix() for page in PAGES]
+    outside = [name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)]
+    assert not outside, "docs/site/conf.py: include_patterns"
 
 
 def links(page: Path) -> list[str]:

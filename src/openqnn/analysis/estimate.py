@@ -63,6 +63,11 @@ class Estimate:
         """Multiplications a cycle, as a share of the most that the cost model gives."""
         return self.macs / self.cycles / PEAK_MACS[self.width] if self.cycles else 0.0
 
+    @property
+    def use(self) -> str:
+        """The utilisation as reports say it: a small network uses little, and not nothing."""
+        return f"{self.utilisation:.0%}" if self.utilisation >= 0.01 else "less than 1%"
+
     def milliseconds(self, fit: ChipFit) -> float:
         return fit.milliseconds(self.cycles, self.read, self.spilled + self.filled)
 

@@ -29,7 +29,7 @@ def estimate_page(
     head = ("chip", "milliseconds", "median error", "largest error", "networks")
     parts = [
         f"<p>{escape(name)}: {found.cycles:,} cycles on {COSTED_SOC} ({found.low:,} to {found.high:,}),"
-        f" {found.macs / 1e6:,.0f} million MACs, {found.utilisation:.0%} of the multipliers in use</p>",
+        f" {found.macs / 1e6:,.0f} million MACs, {found.use} of the multipliers in use</p>",
         *([note(remark)] if remark else []),
         *([f'<p class="bad">Rough: {escape(found.rough)}</p>'] if found.rough else []),
         "<h2>Chips</h2>",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 from openqnn.cli.streams import plain_streams
-from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
+from openqnn.errors import OpenQnnError, OpenQnnWarning, ResourceError, UsageError
 
 DONE, USER, USAGE, OURS = 0, 1, 2, 3
 OUR_BUG = "OQ900"
@@ -97,22 +97,32 @@ def _run(command: Callable[[], int]) -> int:
     except OpenQnnError as e:
         return _fail(e, USER)
     except Ended as e:
-        return _fail(f"ended by {signal.Signals(e.number).name}", BY_SIGNAL + e.number)
+        return _fail(_ended_by(e.number), BY_SIGNAL + e.number)
     except KeyboardInterrupt:
-        return _fail("interrupted", BY_SIGNAL + signal.SIGINT)
+        return _fail(ResourceError("interrupted"), BY_SIGNAL + signal.SIGINT)
     except BrokenPipeError:
         _drop_output()  # the reader went away: nothing more to say
         return DONE
     except OSError as e:  # the machine's or the user's: a name too long, a device that is full
         _drop_output()
-        return _fail(f"{e.filename or 'output'}: {e.strerror or e}", USER)
+        return _fail(ResourceError(f"{e.filename or 'output'}: {e.strerror or e}"), USER)
     except MemoryError as e:
-        return _fail(": ".join(filter(None, ("not enough memory", str(e)))), USER)
+        return _fail(ResourceError(": ".join(filter(None, ("not enough memory", str(e))))), USER)
     except Exception:
         if _heard:
-            return _fail(f"ended by {signal.Signals(_heard[0]).name}", BY_SIGNAL + _heard[0])
+            return _fail(_ended_by(_heard[0]), BY_SIGNAL + _heard[0])
         traceback.print_exc()
-        return _fail(f"this is a bug in openqnn; please report it with the traceback above [{OUR_BUG}]", OURS)
+        return _fail(_Bug("this is a bug in openqnn; please report it with the traceback above"), OURS)
+
+
+class _Bug(OpenQnnError):
+    """What nobody foresaw."""
+
+    id = OUR_BUG
+
+
+def _ended_by(number: int) -> ResourceError:
+    return ResourceError(f"ended by {signal.Signals(number).name}")
 
 
 def _drop_output() -> None:
@@ -121,11 +131,8 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(error: OpenQnnError | str, code: int) -> int:
-    if isinstance(error, OpenQnnError):
-        hint = f"\n  hint: {error.hint}" if error.hint else ""
-        error = f"{error.message} [{error.id}]{hint}"
-    print(f"error: {error}", file=sys.stderr)
+def _fail(error: OpenQnnError, code: int) -> int:
+    print(error.told(), file=sys.stderr)
     return code
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from openqnn import __version__
 from openqnn.cli.command import Help, Parser, ReportOptions, examples_below, print_json
 from openqnn.cli.declare_ops import declare_ops
-from openqnn.cli.execute import execute
+from openqnn.cli.execute import USAGE, execute
 from openqnn.cli.registry import COMMAND_GROUPS, command_named, command_names
 from openqnn.options.field import add_options
 from openqnn.options.trust import TrustOptions
@@ -49,7 +49,7 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of some commands; of all unless they are named."""
     top = Parser(
         prog="openqnn",
-        description="Qualcomm QNN toolchain: convert, check, inspect and run models.",
+        description="The Qualcomm QNN toolchain: convert, quantize, compile, run and inspect models.",
         epilog=examples_below(FIRST_STEPS),
         formatter_class=_TopHelp,
         allow_abbrev=False,
@@ -109,6 +109,9 @@ def command_parsers() -> dict[str, tuple[str, argparse.ArgumentParser]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
+    if not words:  # somebody's first try: the help is the answer, though for a script it is a failure
+        parser().print_help()
+        return USAGE
     asked = words[:1] if words and words[0] in command_names() else None  # only that one is imported
     arguments, unknown = _parsed(parser(asked), words)
     if unknown:  # told by the command's own parser, which knows what is near

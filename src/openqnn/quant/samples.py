@@ -157,6 +157,11 @@ def _of_path(graph: Graph, path: Path, native: bool, native_names: Collection[st
     unknown = [n for n in native_names if n not in graph.ports]
     if unknown:
         raise InputError(f"the graph has no input '{unknown[0]}' whose files could be native")
+    if not path.exists():
+        raise InputError(
+            f"data {path}: no such file or folder",
+            hint="data is a folder of .npy or .npz files, one such file, or an input list",
+        )
     given = read_input_list(path)
     _say_outputs(graph, given)
     raw = RawFiles(graph, given, native, frozenset(native_names))

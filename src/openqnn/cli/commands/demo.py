@@ -148,14 +148,16 @@ def _write_view(graph: Graph, fixed: Graph, target: Path) -> None:
 
 def _print_files(folder: Path) -> None:
     compiled = f"  {folder}/face.bin              compiled for the NPU of {CHIP}\n"
+    on_htp = (folder / "face.bin").is_file()
+    further = "estimate" if on_htp else "inspect"  # estimates take Qualcomm's libraries, too
     print(
         f"\nOpen these pages in a browser:\n"
         f"  {folder}/report.html           what quantization costs, by layer\n"
         f"  {folder}/{VIEW}            both graphs side by side\n"
         f"Beside them:\n"
         f"  {folder}/face.quantized.oqnn   the graph in fixed point\n"
-        f"{compiled if (folder / 'face.bin').is_file() else ''}"
-        f"next: openqnn check YOUR_MODEL, or openqnn estimate {folder}/face.quantized.oqnn"
+        f"{compiled if on_htp else ''}"
+        f"next: openqnn check YOUR_MODEL, or openqnn {further} {folder}/face.quantized.oqnn"
     )
 
 

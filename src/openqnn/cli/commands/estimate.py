@@ -104,7 +104,7 @@ def _print(found: Estimate, layers: Sequence[LayerCost], most: int) -> None:
     out.print(
         f"{found.cycles:,} cycles on {COSTED_SOC} by libQnnHtp's cost model"
         f" ({found.low:,} to {found.high:,});"
-        f" {found.macs / 1e6:,.0f} million MACs, {found.utilisation:.0%} of the multipliers in use"
+        f" {found.macs / 1e6:,.0f} million MACs, {found.use} of the multipliers in use"
     )
     out.print(
         f"memory: {found.read:,} bytes read, {found.written:,} written,"

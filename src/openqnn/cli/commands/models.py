@@ -60,7 +60,7 @@ def _fetched(chosen: list[Entry], folder: str) -> Report:
             Path(folder).mkdir(parents=True, exist_ok=True)
             path = Path(shutil.copy(path, Path(folder) / f"{entry.id}{path.suffix}"))
         files[entry.id] = str(path)
-    lines = [f"{name}: {path} ({Path(path).stat().st_size / 1e6:.1f} MB)" for name, path in files.items()]
+    lines = [f"{name}: {path} ({Path(path).stat().st_size:,} bytes)" for name, path in files.items()]
     return Report({"files": files}, lambda: print("\n".join(lines)))
 
 

@@ -21,7 +21,7 @@ from openqnn.cli.shared.quantizing import (
     write_encodings,
 )
 from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
-from openqnn.errors import OutputError, UsageError
+from openqnn.errors import OutputError, TargetMissedError, UsageError
 from openqnn.formats.atomic import check_place, replacing, replacing_any_kind
 from openqnn.options.field import read_options
 from openqnn.options.output import SplitOptions
@@ -161,11 +161,11 @@ def _code(mixed: Mixed | None, target: Path) -> int:
     """1 where a target cannot be reached, which is said; the best that there is was written."""
     if mixed is None or mixed.reached:
         return 0
-    print(
-        f"error: the target is not reached, whatever computes in floating point: {target} has the best that"
-        f" was found, {mixed.after:.4g}",
-        file=sys.stderr,
+    missed = TargetMissedError(
+        f"the target is not reached, whatever computes in floating point: {target} has the best that"
+        f" was found, {mixed.after:.4g}"
     )
+    print(missed.told(), file=sys.stderr)
     return 1
 
 

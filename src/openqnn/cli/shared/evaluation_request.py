@@ -114,7 +114,7 @@ def _evaluate_models(request: Request) -> list[Evaluated]:
         try:
             found.append(_evaluate_one(request, source, str(inputs), folder))
         except OpenQnnError as error:
-            print(f"error: {source}: {error}", file=sys.stderr)
+            print(error.told().replace("error: ", f"error: {source}: ", 1), file=sys.stderr)
             found.append(Evaluated(str(source), [], None, folder))
     return found
 

@@ -56,5 +56,5 @@ if __name__ == "__main__":
     try:
         print(f"{run_builtin(json.loads(sys.argv[1]))} sample(s)")
     except OpenQnnError as error:
-        print(f"error: {error}")
+        print(error.told())
         sys.exit(1)

@@ -68,5 +68,5 @@ if __name__ == "__main__":
     try:
         _main(sys.argv[1])
     except OpenQnnError as error:
-        print(f"error: {error}")
+        print(error.told())
         sys.exit(1)
