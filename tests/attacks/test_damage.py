@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,28 @@ def test_external_data_with_a_checksum(tmp_path: Path) -> None:
     (tmp_path / "w.data").write_bytes(data)
     with pytest.raises(ModelError, match="does not have the checksum"):
         openqnn.convert(path)
+
+
+@pytest.mark.parametrize("size", [20, 64])
+def test_a_graph_that_is_overwritten_under_an_open_session(
+    size: int, graph: openqnn.Graph, tmp_path: Path
+) -> None:
+    file, other = tmp_path / "m.oqnn", tmp_path / "other.oqnn"
+    graph.save(file)
+    openqnn.convert(save(add_weight(WEIGHT[:size] * 2), tmp_path / "other.onnx")).save(other)
+    loaded = openqnn.load(file)
+    x = {loaded.inputs[0].name: np.zeros(loaded.inputs[0].shape, np.float32)}
+    with openqnn.Session(loaded) as session:
+        first = session.run(x)
+        file.rename(tmp_path / "moved")
+        shutil.copyfile(other, file)  # another file of the same name
+        assert all(np.array_equal(a, b) for a, b in zip(first.values(), session.run(x).values(), strict=True))
+        shutil.copyfile(other, tmp_path / "moved")  # the very file
+        (tmp_path / "moved").rename(file)
+        with pytest.raises(ModelError, match="was overwritten while its weights were in use"):
+            session.run(x)
+    with pytest.raises(ModelError, match="was overwritten"):
+        loaded.save(tmp_path / "copy.oqnn")
 
 
 def test_a_constant_of_another_type_than_the_text_says(graph: openqnn.Graph, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from openqnn.api.compile import check_seconds
 from openqnn.api.family import Family, graphs_of
 from openqnn.api.files import CONTEXT, check_path
 from openqnn.errors import InputError, UsageError
+from openqnn.formats.mapped import check_unchanged, files_behind
 from openqnn.ir import Array, Graph, Value
 from openqnn.qnn.op_package_library import OpPackages, op_package_libraries
 from openqnn.runtime.boundary import accepted, fitting, outward, shapes_text
@@ -91,6 +92,7 @@ class Session:
         self._threads, self._timeout = threads, timeout
         self.plan: Plan | None = None
         self._check_usage()
+        self._files = files_behind(v.data for g in self.graphs for v in g.constants() if v.data is not None)
         self._runners: dict[str, Runner] | None = {self.graph.name: self._compile(self.graph)}
 
     def __repr__(self) -> str:
@@ -152,6 +154,7 @@ class Session:
             raise UsageError("the session is closed")
         if isinstance(outputs, str):
             raise UsageError(f"outputs is a list of names, not {outputs!r}", hint=f"outputs=[{outputs!r}]")
+        check_unchanged(self._files)
         own = {value.name: value for value in graph.outputs}
         names = list(own) if outputs is None else outputs
         wanted = {name: own.get(name) or _value(graph, name) for name in names}

@@ -12,6 +12,7 @@ import numpy as np
 
 from openqnn.emit.net_json import IR_NAMES
 from openqnn.errors import ModelError
+from openqnn.formats.mapped import map_file
 from openqnn.formats.tar import tar_members
 from openqnn.qnn import abi
 from openqnn.qnn.net import Array, Net, NetNode, NetQuant, NetScalar, NetTensor, TensorKind, qnn_name
@@ -48,7 +49,7 @@ class _Weights(dict[str, Array]):
     """The members of a .bin archive by tensor, as views of the mapped file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        mapped = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else np.zeros(0, np.uint8)
+        mapped = np.frombuffer(map_file(path) if os.path.getsize(path) else b"", np.uint8)
         for member in tar_members(path):
             self[member.name.removesuffix(".raw")] = mapped[member.offset : member.offset + member.size]
 

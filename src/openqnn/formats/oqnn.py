@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import mmap
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from openqnn.errors import ModelError
 from openqnn.formats.atomic import replacing
 from openqnn.formats.beside import check_regular
+from openqnn.formats.mapped import map_file
 
 Array: TypeAlias = NDArray[Any]
 MAGIC = b"OQNN\x00\x01\r\n"
@@ -101,8 +101,7 @@ def read_oqnn(path: str | os.PathLike[str]) -> tuple[str, dict[str, Array], list
     """The text, the constants as views into the mapped file, and declarations of custom ops."""
     check_regular(path)
     try:
-        with Path(path).open("rb") as file:
-            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        data = map_file(path)
     except (OSError, ValueError) as e:
         raise ModelError(f"{path}: cannot be read: {e}") from e
     if bytes(data[: len(MAGIC)]) != MAGIC:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from openqnn.errors import ModelError, UsageError
+from openqnn.formats.mapped import check_unchanged, files_behind
 from openqnn.formats.oqnn import read_oqnn, write_oqnn
 from openqnn.ir.graph import BUILTIN_PACKAGE, Graph
 from openqnn.ir.graph_text import INLINE_ELEMENTS, parse_graph, print_graph
@@ -36,6 +37,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         module, function = WRITERS[Path(path).suffix]
         getattr(import_module(module), function)(graph, path)
         return
+    check_unchanged(files_behind(v.data for v in graph.constants() if v.data is not None))
     large = {v.name: v.data for v in graph.constants() if v.data is not None and v.size > INLINE_ELEMENTS}
     has_custom = any(node.package != BUILTIN_PACKAGE for node in graph.nodes)
     packages: list[str] = _store().declaration_texts(graph) if has_custom else []

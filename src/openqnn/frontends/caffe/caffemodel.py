@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from openqnn.errors import ModelError
+from openqnn.formats.mapped import map_file
 from openqnn.formats.protobuf_wire import Span, read_varint
 from openqnn.formats.protobuf_wire import wire_fields as fields
 from openqnn.frontends.frontend import Source, head_of
@@ -45,12 +45,11 @@ def read_caffemodel(path: Path) -> dict[str, list[Array]]:
     try:
         if not path.stat().st_size:
             raise ModelError(f"{path}: the file is empty")
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = map_file(path)
     except (OSError, ValueError) as e:
         raise ModelError(f"{path}: cannot be read: {e}") from e
     try:
-        found = dict(_layers(memoryview(mapped)))
+        found = dict(_layers(mapped))
     except ModelError as e:
         raise ModelError(f"{path}: no weights of Caffe: {e.message}", hint=e.hint) from e
     if not found:

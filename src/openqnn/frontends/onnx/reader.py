@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import mmap
 import os
 from collections import Counter
 from collections.abc import Container, Iterable
@@ -20,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from openqnn.errors import ModelError
 from openqnn.formats.beside import check_regular, file_beside
+from openqnn.formats.mapped import map_file
 from openqnn.formats.sniff import look_of
 from openqnn.frontends.onnx.protobuf import split_model
 from openqnn.ir import Array, Given
@@ -87,10 +87,9 @@ def read_model(source: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
 def _map(path: Path) -> memoryview:
     check_regular(path)
     try:
-        with path.open("rb") as f:
-            if os.fstat(f.fileno()).st_size == 0:
-                raise ModelError(f"{path}: the file is empty")
-            return memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
+        if path.stat().st_size == 0:
+            raise ModelError(f"{path}: the file is empty")
+        return map_file(path)
     except FileNotFoundError as e:
         raise ModelError(f"{path}: no such file") from e
     except (OSError, ValueError) as e:

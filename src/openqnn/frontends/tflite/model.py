@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from openqnn.errors import ModelError
+from openqnn.formats.mapped import map_file
 from openqnn.formats.sniff import look_of
 from openqnn.frontends.tflite.flatbuffer import DAMAGED, MAGIC, Record, read_flatbuffer, schema
 from openqnn.frontends.tflite.stored_numbers import decoded, densified
@@ -118,10 +118,9 @@ def read_tflite(source: str | os.PathLike[str] | bytes) -> TfliteModel:
 
 def mapped(path: Path) -> Array:
     try:
-        with path.open("rb") as f:
-            if os.fstat(f.fileno()).st_size == 0:
-                raise ModelError(f"{path}: the file is empty")
-            return np.frombuffer(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        if path.stat().st_size == 0:
+            raise ModelError(f"{path}: the file is empty")
+        return np.frombuffer(map_file(path), np.uint8)
     except FileNotFoundError as e:
         raise ModelError(f"{path}: no such file") from e
     except (OSError, ValueError) as e:

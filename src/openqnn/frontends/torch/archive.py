@@ -7,7 +7,6 @@ refused.
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import zipfile
@@ -18,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from openqnn.errors import ModelError
+from openqnn.formats.mapped import map_file
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _MOST_ENTRIES = 1 << 20
@@ -81,7 +81,7 @@ def open_archive(path: Path) -> Archive:
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as zipped:
             infos = zipped.infolist()
-            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        mapped = map_file(path)
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, struct.error) as e:
         raise ModelError(
             f"{path}: not a whole zip archive: {e}", hint="was it downloaded or written to the end?"
