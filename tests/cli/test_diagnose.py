@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from openqnn.analysis.doctor import LIBRARIES, PAIRS
+from openqnn.analysis.provider_start import provider_error
 from openqnn.ir.graph_text import parse_graph
 from openqnn.qnn.library import find_library
 from tests.analysis.test_shrink import NORMS
@@ -14,6 +18,7 @@ from tests.cli.tool import assert_refused, openqnn
 from tests.docs.valid import valid_record
 from tests.models.fetch import model_path
 from tests.onnx_models import relu, save
+from tests.providers import OURS, Provider, each_provider
 from tests.qnn.nets import needs_cpu, needs_htp
 
 # libQnnCpu has no Relu1; HTP takes Softmax along the last axis only, which our own rules see to.
@@ -99,6 +104,47 @@ def test_doctor_tells_of_an_sdk_that_is_not_there(tmp_path: Path, monkeypatch: p
     assert "lib/x86_64-linux-clang" in setting["hint"]
     monkeypatch.delenv("QNN_SDK_ROOT")
     assert "QNN_SDK_ROOT" not in items(openqnn("doctor", "--json").out)
+
+
+def test_doctor_does_not_call_six_broken_libraries_fine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lib" / "x86_64-linux-clang"
+    folder.mkdir(parents=True)
+    for name in LIBRARIES:
+        (folder / name).write_text("not a library")
+    monkeypatch.setenv("QNN_SDK_ROOT", str(tmp_path))
+    result = openqnn("doctor")
+    assert result.code == 1
+    assert "OpenQNN does not work here; " in result.out
+    assert "libQnnHtp.so, libQnnCpu.so, libQnnGpu.so" in " ".join(result.out.split())
+
+
+def test_doctor_starts_the_provider_of_onnx_runtime() -> None:
+    """Versions that do not go together are told, with some that do."""
+    versions = {name: version(name) for name in ("onnxruntime", "onnxruntime-qnn")}
+    if (versions["onnxruntime-qnn"], versions["onnxruntime"][:5]) != ("2.3.0", "1.31."):
+        pytest.skip("versions of which nothing is known here")
+    provider = items(openqnn("doctor", "--json").out)["QNNExecutionProvider"]
+    assert provider["status"] == "broken"
+    assert provider["detail"].startswith("does not start in ONNX Runtime 1.31.")
+    assert "onnxruntime==1.24.*" in provider["hint"]
+    assert [p.id for p in OURS] == list(PAIRS)  # those that the tests of the provider run with
+
+
+@each_provider()
+def test_a_provider_that_goes_with_onnx_runtime_starts(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("onnx", "ml_dtypes", "google", "typing_extensions"):
+        where = find_spec(name)
+        assert where is not None
+        place = Path(where.origin or "") if where.submodule_search_locations is None else None
+        folder = place or Path(next(iter(where.submodule_search_locations or [])))
+        (tmp_path / folder.name).symlink_to(folder)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("openqnn.worker.interpreter.sys.executable", str(provider.python))
+    assert provider_error() == ""
 
 
 def test_doctor_says_how_to_get_missing_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

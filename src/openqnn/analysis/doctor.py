@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from openqnn.analysis.provider_start import NAME as PROVIDER
+from openqnn.analysis.provider_start import provider_error
 from openqnn.emit.toolchain import find_compiler
 from openqnn.errors import LibraryError, OpenQnnError, OpenQnnWarning
 from openqnn.qnn.library import SDK_ROOT, find_library, sdk_folder
@@ -32,6 +34,8 @@ LIBRARIES = {
 }
 _NEEDED = ("numpy", "onnx", "onnxruntime", "PyYAML", "rich")
 _OPTIONAL = {"onnxruntime-qnn": "Qualcomm's libraries"}
+PAIRS = {"2.3.0": "1.24.*", "2.7.0": "1.31.*"}
+"""Versions of the QNN provider, each with one of ONNX Runtime that it starts in."""
 _TARGETS = ("x86_64-linux-clang", "aarch64-linux", "aarch64-android")
 _ADB_HINT = "install Android's platform tools (apt-get install adb) to use phones"
 _SECONDS = 20.0
@@ -70,13 +74,16 @@ class LibraryItem(Item):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All of it; `ok` when models can be converted and run on the built-in backend."""
+    """All of it; `ok` when models can be converted and run on the built-in backend, and of the vendor's
+    libraries, where there are any, not all are broken."""
 
     items: tuple[Item, ...]
 
     @property
     def ok(self) -> bool:
-        return all(item.status == OK for item in self.items if item.kind in ("backend", "python", "package"))
+        libraries = {item.status for item in self.items if item.kind == "library"}
+        needed = (item.status for item in self.items if item.kind in ("backend", "python", "package"))
+        return all(status == OK for status in needed) and (BROKEN not in libraries or OK in libraries)
 
 
 def diagnose() -> Diagnosis:
@@ -84,8 +91,9 @@ def diagnose() -> Diagnosis:
     with ThreadPoolExecutor() as pool:
         libraries = pool.map(_library, LIBRARIES)
         compilers = pool.map(_compiler, _TARGETS)
-        devices = pool.submit(_devices)
-        items = [_built_in(), _python(), *_packages(), *_sdk(), *libraries, *compilers, *devices.result()]
+        devices, provider = pool.submit(_devices), pool.submit(_provider)
+        found = [_built_in(), _python(), *_packages(), *provider.result(), *_sdk()]
+        items = [*found, *libraries, *compilers, *devices.result()]
     return Diagnosis(tuple(items))
 
 
@@ -130,6 +138,21 @@ def _packages() -> list[Item]:
         hint = "" if version else "pip install 'openqnn[qnn]'"
         found.append(Item("extra", name, OK if version else MISSING, version, what, hint))
     return found
+
+
+def _provider() -> list[Item]:
+    """Whether ONNX Runtime's own QNN provider starts; nothing where it is not installed."""
+    version, host = _version_of("onnxruntime-qnn"), _version_of("onnxruntime")
+    if not version or not host:
+        return []
+    error = provider_error()
+    if not error:
+        return [Item("extra", PROVIDER, OK, version, f"starts in ONNX Runtime {host}")]
+    hint = (
+        "OpenQNN does without it; to use it in ONNX Runtime, install a pair that goes together, such as "
+        + " or ".join(f"onnxruntime-qnn=={one} with onnxruntime=={other}" for one, other in PAIRS.items())
+    )
+    return [Item("extra", PROVIDER, BROKEN, version, f"does not start in ONNX Runtime {host}: {error}", hint)]
 
 
 def _own_version() -> str:

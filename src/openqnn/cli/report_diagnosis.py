@@ -30,10 +30,11 @@ def print_diagnosis(found: Diagnosis) -> None:
         rows.add_row(item.kind, escape(item.name), item.status, escape(item.version), text)
     out = console()
     out.print(rows)
-    broken = sum(item.status == "broken" for item in found.items)
+    broken = [item.name for item in found.items if item.status == "broken"]
     missing = sum(item.status == "missing" for item in found.items)
     verdict = "OpenQNN works here" if found.ok else "OpenQNN does not work here"
-    out.print(f"\n{verdict}; {missing} missing, {broken} broken.")
+    names = f": {escape(', '.join(broken))}" if broken else ""
+    out.print(f"\n{verdict}; {missing} missing, {len(broken)} broken{names}.")
 
 
 def print_validation(found: Validation) -> None:
