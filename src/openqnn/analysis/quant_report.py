@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import isfinite
 
 import numpy as np
@@ -20,8 +20,11 @@ WORST = 10
 GOOD_SQNR = 30.0  # dB above which a tensor is no cause for concern
 MUCH_CLIPPED = 1e-3  # of the values
 NARROW = 8  # bits
-FROM_NARROW = "noise of the tensors before it: 16 bits there"
-FROM_WEIGHTS = "noise of the weights before it: more bits for these"
+WORTH_TELLING = 0.5  # dB that a layer loses
+OWN_SHARE = 3.0  # dB: a tensor whose own rounding is no farther from all of its noise makes most of it
+WIDER = "--act_bw 16, or --target_sqnr 30"
+MORE_FOR_WEIGHTS = "more bits for the weights, --weight_bw 8, or 16 with --act_bw 16"
+CUT_ON_PURPOSE = "nothing: what reads it clips there"
 MUCH_UNUSED = 0.25  # of the range: two bits of eight
 
 
@@ -81,14 +84,14 @@ def quant_report(real: Graph, fixed: Graph, samples: Iterable[Mapping[str, Array
     borders = measure_noise(real, fixed, held, [v.name for v in fixed.outputs])
     outputs = tuple(OutputReport(name, n.sqnr, n.cosine) for name, n in borders.items())
     constants = {v.name: v.data for v in real.values() if v.data is not None}
-    narrow = _behind_narrow(fixed)
     tensors: list[TensorReport] = []
     for value in fixed.values():
         if value.is_constant:
             tensors += _weights(fixed, value, constants.get(value.name))
         elif value.name in noise and not _is_shared(fixed, value):
-            tensors.append(_activation(fixed, value, noise[value.name], value in narrow))
+            tensors.append(_activation(fixed, value, noise[value.name]))
     computing = [n for n in fixed.nodes if not schema_of(n).on_stored]
+    tensors = _with_sources(fixed, tensors)
     in_fixed = sum(any(v.dtype.is_fixed for v in n.outputs) for n in computing)
     return QuantReport(fixed.name, len(computing), in_fixed, outputs, tuple(tensors), _worst(tensors))
 
@@ -106,17 +109,70 @@ def _is_shared(graph: Graph, value: Value) -> bool:
     return shared and not graph.is_output(value)
 
 
-def _behind_narrow(graph: Graph) -> set[Value]:
-    """Tensors that are computed of others in 8 bits."""
-    found: set[Value] = set()
-    for node in graph.nodes:
-        data = [v for v in node.inputs if v is not None and not v.is_constant]
-        if any(v in found or (v.encoding is not None and v.encoding.bitwidth <= NARROW) for v in data):
-            found.update(node.outputs)
-    return found
+def _with_sources(graph: Graph, tensors: Iterable[TensorReport]) -> list[TensorReport]:
+    """The reports, where those whose noise is not of their own encoding say where it comes from."""
+    known = {t.name: t for t in tensors}
+    values = {v.name: v for v in graph.values()}
+    of_others = lambda t: _is_poor(t) and not _is_own(t) and t.advice != CUT_ON_PURPOSE
+    return [
+        replace(t, advice=_noise_before(values[t.name], known)) if of_others(t) else t for t in known.values()
+    ]
 
 
-def _activation(graph: Graph, value: Value, noise: Noise, behind: bool) -> TensorReport:
+def _is_own(tensor: TensorReport) -> bool:
+    """Whether most of a tensor's noise is what its own encoding makes."""
+    return tensor.own_sqnr < min(GOOD_SQNR, tensor.sqnr + OWN_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """What a layer on the way of noise loses against its noisiest input, in dB."""
+
+    name: str
+    lost: float
+    narrow: bool
+    weak_weights: bool
+
+
+def _noise_before(value: Value, known: Mapping[str, TensorReport]) -> str:
+    """Where the noise of a tensor comes from: the noisiest input is followed back to where little is lost."""
+    way = list(_way_of_noise(value, known))
+    if way and isinstance(way[-1], TensorReport):
+        return f"noise of '{way[-1].name}' before it, {way[-1].own_sqnr:.1f} dB alone: mend that"
+    layers = [each for each in way if isinstance(each, _Loss)]
+    most = sorted((loss for loss in layers if loss.lost >= WORTH_TELLING), key=lambda loss: -loss.lost)[:2]
+    where = " and ".join(f"'{loss.name}' ({loss.lost:.1f} dB)" for loss in most) or "the layer itself"
+    wider = any(loss.narrow for loss in layers) and not any(loss.weak_weights for loss in most)
+    return f"most of it is lost at {where}: {WIDER if wider else MORE_FOR_WEIGHTS}"
+
+
+def _way_of_noise(value: Value, known: Mapping[str, TensorReport]) -> Iterator[_Loss | TensorReport]:
+    """The layers that noise went through, the last one first; then the tensor that makes it, if one does."""
+    while known[value.name].sqnr < GOOD_SQNR:
+        behind = list(_behind(value, known))
+        data = [v for v in behind if not v.is_constant]
+        if not data:
+            return
+        report, noisiest = known[value.name], min(data, key=lambda v: known[v.name].sqnr)
+        source = known[noisiest.name]
+        if _is_own(source) and source.advice != CUT_ON_PURPOSE:
+            yield source
+            return
+        weak = any(v.is_constant and known[v.name].own_sqnr < GOOD_SQNR for v in behind)
+        yield _Loss(report.name, source.sqnr - report.sqnr, report.bits <= NARROW, weak)
+        value = noisiest
+
+
+def _behind(value: Value, known: Mapping[str, TensorReport]) -> Iterator[Value]:
+    """What a value is computed of, of the tensors in the report: past those that share an encoding."""
+    for each in value.producer.inputs if value.producer else ():
+        if each is not None and each.name in known:
+            yield each
+        elif each is not None:
+            yield from _behind(each, known)
+
+
+def _activation(graph: Graph, value: Value, noise: Noise) -> TensorReport:
     assert value.encoding is not None
     low, high = limits(value.encoding, value.dtype.signed)
     clipped = noise.clipped / max(noise.count, 1)
@@ -125,24 +181,28 @@ def _activation(graph: Graph, value: Value, noise: Noise, behind: bool) -> Tenso
         value.name, value.producer.op if value.producer else "input", value.dtype.label,
         value.encoding.bitwidth, source, low, high, noise.low, noise.high,
         clipped, noise.own_sqnr, noise.sqnr, tuple(int(c) for c in noise.counts),
-        advice="" if source.startswith(CUT) else _advice(value, value.encoding, noise, clipped, behind),
+        advice=_advice(value, value.encoding, noise, clipped, source),
     )  # fmt: skip
 
 
-def _advice(value: Value, found: Encoding, noise: Noise, clipped: float, behind: bool) -> str:
+def _advice(value: Value, found: Encoding, noise: Noise, clipped: float, source: str) -> str:
+    """What would mend the tensor's own encoding, with the option that says it; "" where nothing needs to."""
     if noise.own_sqnr >= GOOD_SQNR:
-        before = FROM_NARROW if behind else FROM_WEIGHTS
-        return "" if noise.sqnr >= GOOD_SQNR else before
+        return ""
+    if source.startswith(CUT):
+        return CUT_ON_PURPOSE
     if clipped > MUCH_CLIPPED:
-        return "values beyond the range: more calibration data, or min-max calibration"
+        return "values beyond the range: more calibration data, or --act_quantizer tf"
     if found.bitwidth > NARROW:
         return ""
     joined = _joined(value)
     if joined is not None and _used(value, found, noise) < MUCH_UNUSED:
-        return f"it has the range of '{joined.out.name}', which joins it with larger values: 16 bits for that"
+        why = f"it has the range of '{joined.out.name}', which joins it with larger values"
+        return f"{why}: in Python widths={{{joined.name!r}: 16}}"
+    wider = f"in Python widths={{{value.producer.name!r}: 16}}" if value.producer else "--act_bw 16"
     if _has_tails(noise):
-        return "few values need most of the range: enhanced or percentile calibration, or 16 bits"
-    return "the range is too wide for 8 bits: 16 bits for this node"
+        return f"few values need most of the range: --act_quantizer enhanced, or {wider}"
+    return f"the range is too wide for 8 bits: {wider}"
 
 
 def _joined(value: Value) -> Node | None:
@@ -216,5 +276,8 @@ def _weight_advice(found: Encoding, own: float) -> str:
     if own >= GOOD_SQNR or not isfinite(own):
         return ""
     if found.axis is None:
-        return "channels of different size share one scale: a scale for each channel, or cle"
-    return "more bits for the weights" if found.bitwidth < NARROW else "long tails in the weights: cle"
+        return (
+            "channels of different size share one scale: --use_per_channel_quantization, or --algorithms cle"
+        )
+    tails = "long tails in the weights: --algorithms cle"
+    return "too few steps for the weights: --weight_bw 8" if found.bitwidth < NARROW else tails
