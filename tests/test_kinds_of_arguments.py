@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import openqnn
 from openqnn.errors import OpenQnnError, OpenQnnWarning, UsageError
+from openqnn.quant.recipe import Choices, Recipe
 from tests.cli.tool import openqnn as command
 from tests.frontends.onnx.against_ort import model_of, node, rand
 
@@ -100,3 +102,11 @@ def test_a_mask_of_attention_is_no_bad_weight() -> None:
     mask[0, 0] = np.nan
     with pytest.warns(OpenQnnWarning, match="NaN or infinite"):
         openqnn.convert(model_of(nodes, {"x": rand(4, 4)}, {"m": mask}, 17))
+
+
+def test_editors_know_the_choices_of_the_quantizer() -> None:
+    hints = {name: field.type for name, field in Recipe.__dataclass_fields__.items()}
+    assert Choices.__annotations__.keys() == hints.keys()
+    assert [str(h.__forward_arg__) for h in Choices.__annotations__.values()] == list(hints.values())
+    shown = inspect.signature(openqnn.quantize).parameters["choices"].annotation
+    assert shown == "Unpack[Choices]"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from openqnn.api.files import open_graph
 from openqnn.api.judge import judge_graph, judge_set, say_verdict
@@ -38,7 +38,7 @@ from openqnn.quant.auto_widths import Wide, wide_nodes, with_wide
 from openqnn.quant.held_out import HeldOut, TestSet, holding_back
 from openqnn.quant.overrides import along_channels, read_overrides
 from openqnn.quant.plan import is_weight, operands
-from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Recipe
+from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Choices, Recipe
 from openqnn.quant.sample_reservoir import SampleReservoir, keeping, peeked
 from openqnn.quant.samples import Samples, samples_of
 from openqnn.quant.verdict import Verdict
@@ -105,7 +105,7 @@ def quantize(
     searching: Progress | None = None,
     outcome: Callable[[Outcome], None] | None = None,
     threads: int = 0,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> Graph:
     """The graph of a model with 8-bit (or other) integers inside; floats go in and come out of a Session.
 

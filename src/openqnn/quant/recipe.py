@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from openqnn.errors import UsageError
 
@@ -120,6 +120,28 @@ class Recipe:
         meant = {"wide": False} if choices.get("act_bw") == min(ACT_WIDTHS) else {}
         meant |= {"wide_weights": False} if "weight_bw" in choices else {}
         return replace(self, **meant | dict(choices))
+
+
+class Choices(TypedDict, total=False):
+    """The fields of a recipe as keywords, for editors that complete them and for type checkers."""
+
+    act_bw: int
+    weight_bw: int
+    bias_bw: int
+    float_bw: int
+    float_bias_bw: int | None
+    act: Scheme
+    param: Scheme
+    per_channel: bool
+    per_row: bool
+    block_size: int | None
+    steps: tuple[int, int] | None
+    fixed_ranges: bool
+    headroom: bool
+    wide: bool
+    wide_weights: bool
+    widths: Mapping[str, int]
+    weight_widths: Mapping[str, int]
 
 
 def _check_blocks(size: int, weight_bw: int) -> None:
