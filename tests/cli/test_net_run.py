@@ -151,6 +151,10 @@ def test_files_in_the_types_of_the_graph(mnist: Prepared) -> None:
     assert_done(mnist.run(*source, *older, to="old"))
     assert list(mnist.results("old")) == ["Plus214_Output_0_native.raw"]
     assert mnist.results("old") == mnist.results("new")
+    assert_done(mnist.run(*source, "--use_native_input_files", to="real"))
+    both = ("--use_native_input_files", "--output_data_type", "float_and_native")
+    assert_done(mnist.run(*source, *both, to="both"))
+    assert mnist.results("both") == mnist.results("real") | mnist.results("new")
     assert_refused(mnist.run(*source, "--input_data_type", "float", to="bad"), "but 3,136 are needed")
     np.full(28 * 28, 7, np.int32).tofile(mnist.folder / "Input3.raw")  # as large as floats
     words = "line 1, input 'Input3': the numbers look like integers", "uint8, use --use_native_input_files"

@@ -137,6 +137,41 @@ test -f output/x_ctx.bin
 """)  # fmt: skip
 
 
+def test_native_inputs_of_a_compiled_context(folder: Path) -> None:
+    """The inputs of the graph in fixed point have 16 bits, and so have the files."""
+    stored = np.random.default_rng(2).integers(0, 1 << 16, (1, 32, 32, 3)).astype(np.uint16)
+    stored.tofile(folder / "native.raw")
+    (folder / "native.txt").write_text("native.raw\n")
+    run(folder, """
+qnn-onnx-converter --input_network model.onnx --output_path y -d input 1,3,32,32 --input_list nhwc.txt \
+    --act_bw 16 --bias_bw 32
+mv y y.cpp
+qnn-model-lib-generator -c y.cpp -b y.bin -o lib -t x86_64-linux-clang
+qnn-context-binary-generator --model lib/x86_64-linux-clang/liby.so --binary_file y --backend libQnnHtp.so
+qnn-net-run --retrieve_context output/y.bin --backend libQnnHtp.so --input_list native.txt \
+    --use_native_input_files --use_native_output_files --output_dir out
+""")  # fmt: skip
+    assert (folder / "out" / "Result_0" / "output_native.raw").stat().st_size == 10 * 2
+
+
+def test_several_inputs_behind_one_flag_and_a_dlc_of_the_older_tool(folder: Path) -> None:
+    info = helper.make_tensor_value_info
+    ends = [info(name, TensorProto.FLOAT, ["n", 4]) for name in "aby"]
+    graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "g", ends[:2], ends[2:])
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8),
+        folder / "two.onnx",
+    )
+    np.ones(8, np.float32).tofile(folder / "ones.raw")
+    (folder / "two.txt").write_text("ones.raw ones.raw\n")
+    said = run(folder, """
+qnn-onnx-converter --input_network two.onnx -o two.dlc --input_dim a 2,4 b 2,4 --input_layout a NF
+qnn-net-run --dlc_path two.dlc --backend libQnnCpu.so --input_list two.txt --output_dir out
+""")  # fmt: skip
+    assert "two.dlc is a DLC, as qairt-converter writes it" in said
+    assert np.array_equal(np.fromfile(folder / "out" / "Result_0" / "y.raw", np.float32), np.full(8, 2))
+
+
 def test_half_precision_and_rows(folder: Path) -> None:
     run(folder, """
 qnn-onnx-converter -i model.onnx -o half.cpp -d input 1,3,32,32 --float_bitwidth 16

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openqnn.errors import OutputError
-from openqnn.formats.atomic import Parked
+from openqnn.formats.atomic import Parked, replacing
 
 
 def parked(data: bytes = b"compiled") -> Parked:
@@ -57,3 +57,23 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="taken: cannot be written"):
         parked().put(tmp_path / "taken")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_file_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut leaves the old file or the new one, and no empty one."""
+    synced: list[tuple[int, bytes]] = []
+    real = os.fsync
+
+    def watched(handle: int) -> None:
+        synced.append((os.fstat(handle).st_ino, target.read_bytes()))
+        real(handle)
+
+    target = tmp_path / "m.oqnn"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", watched)
+    with replacing(target) as file:
+        file.write(b"new")
+    assert (target.stat().st_ino, b"old") in synced
+    assert target.read_bytes() == b"new"

@@ -169,9 +169,9 @@ class NetRunOutputs:
         "float_only",
         "--output_data_type",
         metavar="TYPE",
-        choices=("float_only", "native_only"),
+        choices=("float_only", "native_only", "float_and_native"),
         exclusive="native",
-        help="older form of --use_native_output_files: float_only or native_only",
+        help="older form of --use_native_output_files: float_only, native_only, or float_and_native for both",
     )
     debug: bool = option(False, "--debug", exclusive="tensors", help="write the results of all layers")
     set_output_tensors: tuple[tuple[str, tuple[str, ...]], ...] = vendor.extra_outputs("to write too")

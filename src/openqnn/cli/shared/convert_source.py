@@ -173,6 +173,16 @@ def _with_asked_types(fixed: Graph, real: Graph, borders: Borders) -> Graph:
     return made
 
 
+def _write_dlc(graph: Graph, target: Path, package: str) -> None:
+    """What some guides ask this tool for, in spite of its name for another."""
+    from openqnn.api.files import save_dlc
+
+    said = f"{target} is a DLC, as qairt-converter writes it; this tool's own files are model.cpp and .bin"
+    warnings.warn(said, OpenQnnWarning, stacklevel=3)
+    save_dlc(graph, target, package=package)
+    report_files(graph, [target])
+
+
 def _write_source(
     graph: Graph, target: Path, output: ConverterOutput, package: str, copyright_text: str, command: str
 ) -> None:
@@ -180,6 +190,9 @@ def _write_source(
     from openqnn.emit.model_source import SourceOptions, write_model_source
     from openqnn.formats.atomic import replacing_path, together
 
+    if target.suffix == ".dlc":
+        _write_dlc(graph, target, package)
+        return
     options = SourceOptions(
         output.overwrite_model_prefix, output.exclude_named_tensors, package, copyright_text, command
     )

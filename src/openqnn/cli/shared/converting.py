@@ -83,9 +83,9 @@ def _with_one(model: str, settings: Mapping[str, Any], error: DynamicShapeError)
 
 
 def check_source_name(target: Path) -> None:
-    """UsageError for the name of a file that another tool writes."""
-    tools = {".dlc": "qairt-converter writes a DLC", ".bin": "qnn-context-binary-generator makes one"}
-    tools |= {
+    """UsageError for the name of a file that another tool writes; guides ask this one for a DLC, too."""
+    tools = {
+        ".bin": "qnn-context-binary-generator makes one",
         ".so": "qnn-model-lib-generator makes a library of model.cpp",
         ".onnx": "the source has that name",
     }

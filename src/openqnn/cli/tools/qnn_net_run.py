@@ -179,6 +179,7 @@ def _settings(
         native_inputs=inputs.use_native_input_files or inputs.input_data_type == "native",
         native_names=inputs.native_input_tensor_names,
         native_outputs=outputs.use_native_output_files or outputs.output_data_type == "native_only",
+        both_outputs=outputs.output_data_type == "float_and_native",
         inferences=execution.num_inferences,
         duration=execution.duration,
         keep=outputs.keep_num_outputs,

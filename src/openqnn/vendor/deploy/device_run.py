@@ -263,7 +263,7 @@ def _written(
     graph: GraphPorts, feed: Feed, settings: RunSettings, found: Path, place: Path, count: int
 ) -> Results:
     whole = [t.name for t in graph.outputs if feed.size > 1 and not feed.divides(t)]
-    results = Results(place, graph, settings.native_outputs, file_stem, whole)
+    results = Results(place, graph, settings.native_outputs, file_stem, whole, both=settings.both_outputs)
     for turn in range(count):
         keep = settings.keep
         if keep is not None and results.count >= keep:

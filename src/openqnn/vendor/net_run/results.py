@@ -27,7 +27,8 @@ PENDING = 8  # inferences whose results wait to be written
 class Results:
     """Writes the outputs of one graph; `count` is the number of the next Result folder.
 
-    Outputs that are `whole` have no part for each line where an inference takes several.
+    Outputs that are `whole` have no part for each line where an inference takes several. With `both` files of
+    real numbers have one in the type of the graph beside them.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class Results:
         native: bool,
         stem: Callable[[str], str],
         whole: Collection[str] = (),
+        *,
+        both: bool = False,
     ) -> None:
         self._folder, self._native, self._whole, self.count = folder, native, whole, 0
         self._tensors = {tensor.name: tensor for tensor in graph.outputs}
@@ -44,6 +47,8 @@ class Results:
         for name, tensor in self._tensors.items():
             plain = not native or tensor.dtype == abi.FLOAT_32
             self.files[name] = self._free(stem(name), ".raw" if plain else "_native.raw")
+        stored = (name for name, tensor in self._tensors.items() if both and tensor.dtype != abi.FLOAT_32)
+        self._native_files = {name: f"{Path(self.files[name]).stem}_native.raw" for name in stored}
         folder.mkdir(parents=True, exist_ok=True)
         self._thread = ThreadPoolExecutor(1, "openqnn-results")
         self._pending: deque[Future[None]] = deque()
@@ -67,13 +72,14 @@ class Results:
                 self._pending.popleft().result()
 
     def _store(self, outputs: dict[str, Array], first: int, number: int, parts: int) -> None:
-        files = [(name, self._numbers(name, array)) for name, array in outputs.items()]
+        files = [(name, self.files[name], self._numbers(name, array)) for name, array in outputs.items()]
+        files += [(name, file, outputs[name]) for name, file in self._native_files.items()]
         for index in range(number):
             folder = f"{self._folder}/Result_{first + index}"
             os.mkdir(folder)
-            for name, array in files:
+            for name, file, array in files:
                 one = parts == 1 or name in self._whole
-                _write(f"{folder}/{self.files[name]}", array if one else array.reshape(parts, -1)[index])
+                _write(f"{folder}/{file}", array if one else array.reshape(parts, -1)[index])
 
     def _numbers(self, name: str, array: Array) -> Array:
         tensor = self._tensors[name]

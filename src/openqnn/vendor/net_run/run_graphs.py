@@ -39,6 +39,7 @@ class RunSettings:
     native_inputs: bool = False
     native_names: tuple[str, ...] = ()
     native_outputs: bool = False
+    both_outputs: bool = False  # real numbers, and beside them the types of the graph
     inferences: int | None = None
     duration: float | None = None
     keep: int | None = None
@@ -153,7 +154,9 @@ class _GraphLoop:
         self._model, self._graph, self._settings, self._reporter = model, graph, settings, reporter
         self._feed = Feed(graph, given, settings)
         whole = [t.name for t in graph.outputs if self._feed.size > 1 and not self._feed.divides(t)]
-        self._results = Results(folder, graph, settings.native_outputs, file_stem, whole)
+        self._results = Results(
+            folder, graph, settings.native_outputs, file_stem, whole, both=settings.both_outputs
+        )
         for name in whole:
             reporter.tell(
                 f"graph '{graph.name}', output '{name}': it is not by elements of the batch, and the results "
