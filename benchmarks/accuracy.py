@@ -20,7 +20,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from benchmarks.accuracy_page import (
     WIDTHS,
     Row,
     label_section,
+    labels_before,
     page,
     rows_before,
     sections_of,
@@ -118,6 +120,10 @@ def _exported(torch: str | None) -> Path:
     return kept
 
 
+def today() -> str:
+    return date.today().isoformat()
+
+
 class Judge:
     """Measures models. What the peers made, which does not change with our code, and figures are kept."""
 
@@ -144,16 +150,18 @@ class Judge:
         return found
 
     def all_rows(self) -> list[Row]:
-        """Those of this run, and those that were kept."""
-        keys = [f"{model}/{bits}/row" for bits in WIDTHS for model in SETS]
-        return [Row(**self.kept[key]) for key in keys if key in self.kept]
+        """Those of this run, those that were kept, and with --again what the page says of the others."""
+        found: list[Row] = []
+        for model, bits in ((model, bits) for bits in WIDTHS for model in SETS):
+            kept = self.kept.get(f"{model}/{bits}/row")
+            before = (self.before or {}).get((model, bits))
+            found += [Row(**kept)] if kept else [before] if before else []
+        return found
 
     def _row(
         self, model: str, bits: int, proto: onnx.ModelProto, data: DataSet, wanted: list[Outputs]
     ) -> Row:
-        row = (
-            self.before.get((model, bits), Row(model, bits)) if self.before is not None else Row(model, bits)
-        )
+        row = replace((self.before or {}).get((model, bits), Row(model, bits)), measured=today())
         start = time.process_time()
         graphs = {OURS: self.ours(proto, model, bits, data.calibration)}
         row.seconds = time.process_time() - start
@@ -315,7 +323,8 @@ class Judge:
 
     def all_labels(self) -> dict[str, dict[str, float]]:
         keys = [f"labels/{labelled.what}" for labelled in LABELLED]
-        return {key.removeprefix("labels/"): self.kept[key] for key in keys if key in self.kept}
+        found = {key.removeprefix("labels/"): self.kept[key] for key in keys if key in self.kept}
+        return (labels_before() if self.before is not None else {}) | found
 
 
 def main(argv: Sequence[str]) -> int:
@@ -342,7 +351,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--again",
         action="store_true",
-        help=f"measure ours only: the peers' figures are those of {PAGE.name}",
+        help=f"measure ours only: all other figures are those of {PAGE.name}",
     )
     parser.add_argument("--resume", action="store_true", help="leave models whose figures are kept")
     parser.add_argument("--threads", type=int, default=0)
