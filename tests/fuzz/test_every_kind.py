@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.every_kind import KINDS, SLOW, Kind, attempt, make_files
 from tests.libraries import need
 
-MANY, FEW = 700, 100  # of each kind: 10,000 in all, fewer of those that a library reads
+MANY, FEW = 430, 100  # of each kind: 10,000 in all, fewer of those that a library reads
 QUICK = 2
 
 
