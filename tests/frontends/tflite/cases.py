@@ -386,6 +386,16 @@ def indices() -> Iterator[Case]:
     yield Case("EMBEDDING_LOOKUP", [const([2, 0, 1]), r(3, 6)])
     yield Case("SCATTER_ND", [const([[1], [3], [1]]), x(3, 4), const([5, 4])], "ScatterNdOptions")
     yield Case("DYNAMIC_UPDATE_SLICE", [x(4, 5), x(2, 2), const([1, 3])], "DynamicUpdateSliceOptions")
+    yield Case("DYNAMIC_UPDATE_SLICE", [x(4, 5), x(2, 2), x(2, dtype="int32")], note="place of run time")
+    yield Case(
+        "BUCKETIZE", [x(4, 5)], "BucketizeOptions", {"boundaries": [-0.5, 0.0, 0.25, 0.75]}, ("int32",)
+    )
+    for function, start in ((1, 0.0), (3, np.finfo(np.float32).max), (4, np.finfo(np.float32).min)):
+        rows = [const(v, "int64") for v in ([1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1])]
+        yield Case(
+            "REDUCE_WINDOW", [x(2, 6, 7, 3), const(np.float32(start)), *rows], "ReduceWindowOptions",
+            {"reduceFunction": function}, note=f"kind {function}",
+        )  # fmt: skip
     yield Case(
         "ONE_HOT",
         [const([0, 2, 1]), const(3), const(np.float32(2)), const(np.float32(-1))],

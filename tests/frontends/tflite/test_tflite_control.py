@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_a_branch_is_chosen(chosen: bool) -> None:
     np.testing.assert_allclose(run(source, inputs)["t2"], X * (2 if chosen else 3), rtol=1e-6)
 
 
-def loop(limit: T) -> bytes:
+def loop(limit: T, op: str = "WHILE", kind: str = "WhileOptions") -> bytes:
     """x doubles while a counter is below a limit."""
     state = [T((), "int32"), T((2, 3)), T((), "int32")]
     ends = [T((), "int32"), T((2, 3)), T((), "int32")]
@@ -67,7 +68,7 @@ def loop(limit: T) -> bytes:
     feeds = [1] if limit.data is not None else [1, 2]
     main = Body(
         [const(0), T((2, 3)), limit, *ends],
-        [Op("WHILE", [0, 1, 2], [3, 4, 5], options, "WhileOptions")],
+        [Op(op, [0, 1, 2], [3, 4, 5], options, kind)],
         feeds,
         [4],
     )
@@ -78,8 +79,9 @@ def loop(limit: T) -> bytes:
     )
 
 
-def test_a_loop_of_known_length_is_unrolled() -> None:
-    np.testing.assert_allclose(run(loop(const(3)), {"t1": X})["t4"], X * 8, rtol=1e-6)
+@pytest.mark.parametrize("op", [("WHILE", "WhileOptions"), ("STABLEHLO_WHILE", "StablehloWhileOptions")])
+def test_a_loop_of_known_length_is_unrolled(op: tuple[str, str]) -> None:
+    np.testing.assert_allclose(run(loop(const(3), *op), {"t1": X})["t4"], X * 8, rtol=1e-6)
 
 
 def test_a_loop_of_unknown_length_is_refused() -> None:
@@ -141,10 +143,25 @@ def weights(*shape: int) -> T:
 def cell(op: str) -> tuple[bytes, dict[str, np.ndarray[Any, Any]]]:
     """A layer over data [2, 4, 5] or [2, 5] with 3 units."""
     states = [T((2, 3), variable=True), T((2, 3), variable=True)]
-    if op == "UNIDIRECTIONAL_SEQUENCE_LSTM":
-        gates = [weights(3, 5)] * 4 + [weights(3, 3)] * 4 + [None] * 3 + [weights(3)] * 4 + [None] * 2
-        inputs = [T((2, 4, 5)), *gates, *states]
-        kind, options = "UnidirectionalSequenceLSTMOptions", {"fusedActivationFunction": 4}
+    op, _, merged = op.partition("-")
+    outputs = [T(())]
+    gates = [weights(3, 5)] * 4 + [weights(3, 3)] * 4 + [None] * 3 + [weights(3)] * 4 + [None] * 2
+    options: dict[str, Any] = {"fusedActivationFunction": 4}
+    if op.startswith("BIDIRECTIONAL"):
+        options |= {
+            "mergeOutputs": bool(merged),
+            "timeMajor": bool(merged),
+        }  # merged by batch, LiteRT reads beyond its state
+        outputs = [T(())] if merged else [T(()), T(())]
+        kind = f"Bidirectional{'SequenceLSTM' if 'LSTM' in op else 'SequenceRNN'}Options"
+        layer = [weights(3, 5), weights(3, 3), weights(3), states[0]]
+        both = [*gates, *(g and replace(g, data=-np.asarray(g.data)) for g in gates), *states, *states]
+        inputs = [T((4, 2, 5) if merged else (2, 4, 5)), *(both if "LSTM" in op else [*layer, *layer])]
+        inputs += [None] * (48 if "LSTM" in op else 12)
+        inputs = inputs[: 48 if "LSTM" in op else 12]
+    elif op.endswith("LSTM"):
+        inputs = [T((2, 4, 5) if "SEQUENCE" in op else (2, 5)), *gates, *states]
+        kind = "UnidirectionalSequenceLSTMOptions" if "SEQUENCE" in op else "LSTMOptions"
     elif op == "SVDF":
         inputs = [T((2, 5)), weights(6, 5), weights(6, 4), weights(3), T((2, 24), variable=True)]
         kind, options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 0}
@@ -152,14 +169,20 @@ def cell(op: str) -> tuple[bytes, dict[str, np.ndarray[Any, Any]]]:
         data = T((2, 4, 5)) if "SEQUENCE" in op else T((2, 5))
         inputs = [data, weights(3, 5), weights(3, 3), weights(3), states[0]]
         kind = "SequenceRNNOptions" if "SEQUENCE" in op else "RNNOptions"
-        options = {"fusedActivationFunction": 4}
-    source = single(op, inputs, [T(())], kind, **options)
+    source = single(op, inputs, outputs, kind, **options)
     first = inputs[0]
     assert first is not None
     return source, {"t0": np.random.default_rng(3).uniform(-1, 1, first.shape).astype(np.float32)}
 
 
-@pytest.mark.parametrize("op", ["UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "RNN", "SVDF"])
+CELLS = [
+    "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "RNN", "SVDF", "LSTM",
+    "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM-merged", "BIDIRECTIONAL_SEQUENCE_RNN",
+    "BIDIRECTIONAL_SEQUENCE_RNN-merged",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", CELLS)
 @pytest.mark.filterwarnings("ignore::openqnn.OpenQnnWarning")
 def test_cells_keep_their_state(op: str) -> None:
     source, inputs = cell(op)
@@ -173,8 +196,10 @@ def test_cells_keep_their_state(op: str) -> None:
             states = {name: found[f"{name}_out"] for name in states}
             judge.set_tensor(judge.get_input_details()[0]["index"], inputs["t0"])
             judge.invoke()
-            detail = judge.get_output_details()[0]
-            np.testing.assert_allclose(found[detail["name"]], judge.get_tensor(detail["index"]), atol=1e-5)
+            for detail in judge.get_output_details():
+                np.testing.assert_allclose(
+                    found[detail["name"]], judge.get_tensor(detail["index"]), atol=1e-5
+                )
 
 
 # -- custom operators ----------------------------------------------------------------------------------------

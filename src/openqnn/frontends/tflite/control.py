@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from openqnn.frontends.tflite.states import handle_of, variable_name
 from openqnn.frontends.tflite.table import translates
@@ -32,14 +35,36 @@ def if_(
     if condition.data is not None:
         return t.run_body(then_subgraph_index if condition.data.any() else else_subgraph_index, inputs)
     branches = [t.run_body(index, inputs) for index in (then_subgraph_index, else_subgraph_index)]
-    if any(not isinstance(v, Value) for branch in branches for v in branch):
-        t.refuse("its branches give more than tensors")
-    if any(a.shape != b.shape for a, b in zip(*branches, strict=True)):
-        t.refuse("its branches give different shapes, and which one runs is only known at run time")
+    _check_alike(t, *branches)
     return [t.select(condition, a, b) for a, b in zip(*branches, strict=True)]
 
 
-@translates("WHILE")
+def _check_alike(t: Translation, one: list[Any], other: list[Any]) -> None:
+    if any(not isinstance(v, Value) for v in (*one, *other)):
+        t.refuse("its branches give more than tensors")
+    if len(one) != len(other) or any(a.shape != b.shape for a, b in zip(one, other, strict=True)):
+        t.refuse("its branches give different shapes, and which one runs is only known at run time")
+
+
+@translates("STABLEHLO_CASE")
+def case(t: Translation, index: Value, *, branch_subgraph_indices: Sequence[int] = ()) -> list[Any]:
+    """The branch of a known number; of an unknown one all are computed. Numbers beyond mean the last one."""
+    bodies = list(branch_subgraph_indices)
+    if not bodies:
+        t.refuse("it has no branches")
+    if index.data is not None:
+        number = int(index.data.reshape(-1)[0])
+        return t.run_body(bodies[number if 0 <= number < len(bodies) else -1], [])
+    branches = [t.run_body(body, []) for body in bodies]
+    values = branches[-1]
+    for number, branch in enumerate(branches[:-1]):
+        _check_alike(t, branch, values)
+        chosen = t.equal(index, t.constant(np.full(index.shape, number, np.int32)))
+        values = [t.select(chosen, a, b) for a, b in zip(branch, values, strict=True)]
+    return values
+
+
+@translates("WHILE", "STABLEHLO_WHILE")
 def while_(
     t: Translation, *inputs: Any, cond_subgraph_index: int = 0, body_subgraph_index: int = 0
 ) -> list[Any]:

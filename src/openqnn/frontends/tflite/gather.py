@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from openqnn.frontends.tflite.table import translates
 from openqnn.frontends.tflite.translation import TfliteTranslation as Translation
-from openqnn.ir import Value
+from openqnn.ir import Array, DType, Value
 
 MOST_SEGMENTS = 256  # each is nodes of its own
 
@@ -59,16 +61,38 @@ def scatter_nd(t: Translation, indices: Value, updates: Value, shape: Value) -> 
 
 @translates("DYNAMIC_UPDATE_SLICE")
 def dynamic_update_slice(t: Translation, x: Value, update: Value, starts: Value) -> Value:
-    """Known places: what is around the update is cut off and joined again, axis by axis."""
-    begin = t.ints(starts, "the place of the update")
-    if len(begin) != x.rank or update.rank != x.rank:
-        t.refuse(f"an update {list(update.shape)} at {list(begin)} does not fit {list(x.shape)}")
-    begin = [min(max(b, 0), d - u) for b, d, u in zip(begin, x.shape, update.shape, strict=True)]
-    grids = np.meshgrid(
-        *(np.arange(b, b + u) for b, u in zip(begin, update.shape, strict=True)), indexing="ij"
-    )
+    """Where an update would stand over the end, it is moved inside."""
+    if (
+        update.rank != x.rank
+        or starts.size != x.rank
+        or any(u > d for u, d in zip(update.shape, x.shape, strict=True))
+    ):
+        t.refuse(f"an update {list(update.shape)} at {starts.size} places does not fit {list(x.shape)}")
+    grids = np.meshgrid(*(np.arange(u) for u in update.shape), indexing="ij")
     places = np.stack(grids, axis=-1).astype(np.int32)
-    return t.scatter_nd(x, t.constant(places), update)
+    last = np.subtract(x.shape, update.shape).astype(np.int32)
+    if starts.data is not None:
+        moved = t.constant(places + np.clip(starts.data.reshape(-1), 0, last).astype(np.int32))
+    else:
+        moved = t.add(t.constant(places), inside(t, t.reshape(starts, (x.rank,)), last))
+    return t.scatter_nd(x, moved, update)
+
+
+def inside(t: Translation, starts: Value, last: Array) -> Value:
+    """Places that are only known at run time, none before the first or behind the last."""
+    starts = t.cast(starts, DType.INT_32)
+    zeros, ends = np.zeros(last.shape, np.int32), last.astype(np.int32)
+    return t.minimum(t.maximum(starts, t.constant(zeros)), t.constant(ends))
+
+
+@translates("BUCKETIZE")
+def bucketize(t: Translation, x: Value, *, boundaries: Sequence[float] = ()) -> Value:
+    """How many of the boundaries, which are in order, a number reaches."""
+    if not boundaries:
+        return t.constant(np.zeros(x.shape, np.int32))
+    flat = t.reshape(x if x.dtype.is_float else t.cast(x, DType.FLOAT_32), (x.size, 1))
+    reached = t.greater_equal(flat, t.constant(np.asarray(boundaries, np.float32).reshape(1, -1)))
+    return t.reshape(t.reduce_sum(t.cast(reached, DType.INT_32), [1], keep_dims=False), x.shape)
 
 
 @translates("ONE_HOT")

@@ -72,6 +72,7 @@ class Importer(BaseImporter[Operator]):
         self.states = States(self)
         self.t.read_state, self.t.write_state = self.states.read, self.states.write
         self.t.run_body, self.t.run_once = self.run_body, self.states.run_once
+        self.t.sole_operator, self.t.replaces = self.sole_operator, self.replaces
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -309,9 +310,7 @@ class Importer(BaseImporter[Operator]):
 
     def run_body(self, index: int, inputs: Sequence[Any]) -> list[Any]:
         """The results of another subgraph, inlined."""
-        if not 0 <= index < len(self.model.subgraphs):
-            raise Refused(f"it calls subgraph {index}; there are {len(self.model.subgraphs)}")
-        body = self.model.subgraphs[index]
+        body = self._body(index)
         if len(inputs) != len(body.inputs):
             raise Refused(f"subgraph {index} takes {len(body.inputs)} inputs, {len(inputs)} are given")
         if self.depth >= DEEPEST:
@@ -326,6 +325,23 @@ class Importer(BaseImporter[Operator]):
         finally:
             self.depth, self.t.fixed, self.t.sources, self.t.results = self.depth - 1, fixed, sources, results
             self.t.restore(place)
+
+    def _body(self, index: int) -> Subgraph:
+        if not 0 <= index < len(self.model.subgraphs):
+            raise Refused(f"it calls subgraph {index}; there are {len(self.model.subgraphs)}")
+        return self.model.subgraphs[index]
+
+    def replaces(self, index: int) -> bool:
+        """Whether a subgraph of two inputs gives the second and computes nothing."""
+        body = self._body(index)
+        return not body.operators and len(body.inputs) == 2 and body.outputs == body.inputs[1:]
+
+    def sole_operator(self, index: int) -> Operator | None:
+        """The operator of a subgraph that has one, on its first two inputs in order; None of any other."""
+        body = self._body(index)
+        if len(body.operators) != 1 or body.operators[0].outputs != body.outputs:
+            return None
+        return body.operators[0] if body.operators[0].inputs == body.inputs[:2] else None
 
     def _inner(self, node: Operator, body: Subgraph, env: dict[int, Any]) -> None:
         inputs = [self._value(body, env, i) if i >= 0 else None for i in node.inputs]

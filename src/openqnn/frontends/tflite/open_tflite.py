@@ -23,13 +23,15 @@ from openqnn.frontends.tflite import (
     resize,
     shape,
     stablehlo,
+    stablehlo_places,
+    stablehlo_windows,
 )
 from openqnn.frontends.tflite.importer import Importer
 from openqnn.frontends.tflite.model import Operator, Subgraph, TfliteModel, read_tflite
 
 FAMILIES = (  # importing them fills the op table
     activations, cells, control, conv, detection, elementwise, gather, quant, reduce, refusals,
-    resize, shape, stablehlo,
+    resize, shape, stablehlo, stablehlo_places, stablehlo_windows,
 )  # fmt: skip
 
 

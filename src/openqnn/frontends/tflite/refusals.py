@@ -19,8 +19,13 @@ REFUSALS: Final = {
     "NON_MAX_SUPPRESSION_V5": _COUNT, "IMAG": _COMPLEX, "REAL": _COMPLEX, "COMPLEX_ABS": _COMPLEX,
     "RFFT2D": _COMPLEX, "RANDOM_STANDARD_NORMAL": _RANDOM, "RANDOM_UNIFORM": _RANDOM, "MULTINOMIAL": _RANDOM,
     "STABLEHLO_RNG_BIT_GENERATOR": _RANDOM, "BITWISE_XOR": _BITS, "RIGHT_SHIFT": _BITS, "BITCAST": _BITS,
-    "STABLEHLO_SHIFT_LEFT": _BITS, "DELEGATE": "it was compiled for one kind of device already",
+    "STABLEHLO_SHIFT_LEFT": _BITS, "CONCAT_EMBEDDINGS": "no version of LiteRT computes it",
+    "STABLEHLO_CUSTOM_CALL": "it calls a function that is not part of the model",
+    "DELEGATE": "it was compiled for one kind of device already",
 }  # fmt: skip
+
+
+_NAMED: Final = ("STABLEHLO_CUSTOM_CALL",)  # their translators name more
 
 
 def _refusal(reason: str) -> Any:
@@ -31,4 +36,6 @@ def _refusal(reason: str) -> Any:
 
 
 for _name, _reason in REFUSALS.items():
+    if _name in _NAMED:
+        continue
     TABLE.translates(_name)(_refusal(_reason))

@@ -140,10 +140,10 @@ def slice_(t: Translation, x: Value, begin: Value, size: Value) -> Value:
     ends = [d if s == -1 else b + s for b, s, d in zip(starts, sizes, x.shape, strict=True)]
     if any(not 0 <= b <= e <= d for b, e, d in zip(starts, ends, x.shape, strict=True)):
         t.refuse(f"begin {list(starts)} and size {list(sizes)} lead outside of {list(x.shape)}")
-    return _ranges(t, x, [(b, e, 1) for b, e in zip(starts, ends, strict=True)])
+    return sliced(t, x, [(b, e, 1) for b, e in zip(starts, ends, strict=True)])
 
 
-def _ranges(t: Translation, x: Value, ranges: Sequence[tuple[int, int, int]]) -> Value:
+def sliced(t: Translation, x: Value, ranges: Sequence[tuple[int, int, int]]) -> Value:
     """Python's slices: one that walks down to the first element ends before the whole axis."""
     ranges = [(b, -d - 1 if s < 0 and e < 0 else e, s) for (b, e, s), d in zip(ranges, x.shape, strict=True)]
     if x.data is not None:
@@ -178,7 +178,7 @@ def strided_slice(
             ranges.append(masks.range_of(t, i, (b, e, s), x.shape[len(ranges)]))
             shape += [] if masks.has(masks.shrink, i) else [len(range(*ranges[-1]))]
     rest = x.shape[len(ranges) :]
-    y = _ranges(t, x, [*ranges, *((0, d, 1) for d in rest)])
+    y = sliced(t, x, [*ranges, *((0, d, 1) for d in rest)])
     return t.reshape(y, [*shape, *rest])
 
 
@@ -222,7 +222,7 @@ def _axis_range(
 @translates("REVERSE_V2")
 def reverse_v2(t: Translation, x: Value, axes: Value) -> Value:
     turned = {t.axis(a, x.rank) for a in t.ints(axes, "the axes")}
-    return _ranges(t, x, [(d - 1, -1, -1) if i in turned else (0, d, 1) for i, d in enumerate(x.shape)])
+    return sliced(t, x, [(d - 1, -1, -1) if i in turned else (0, d, 1) for i, d in enumerate(x.shape)])
 
 
 @translates("REVERSE_SEQUENCE")
@@ -266,6 +266,16 @@ def broadcast(t: Translation, x: Value, shape: Sequence[int]) -> Value:
     wide = t.reshape(x, (*(1,) * (len(full) - x.rank), *x.shape))
     counts = [a // b for a, b in zip(full, wide.shape, strict=True)]
     return t.copy(wide) if all(c == 1 for c in counts) else t.tile(wide, counts)
+
+
+@translates("BROADCAST_ARGS")
+def broadcast_args(t: Translation, a: Value, b: Value) -> Value:
+    """The shape that two shapes have together."""
+    both = tuple(t.ints(a, "the first shape")), tuple(t.ints(b, "the second shape"))
+    try:
+        return t.constant(np.asarray(broadcast_shape(*both), np.int32))
+    except ValueError:
+        t.refuse(f"{list(both[0])} and {list(both[1])} do not go together")
 
 
 @translates("BROADCAST_TO")
@@ -322,9 +332,13 @@ def mirrored(t: Translation, x: Value, rows: list[list[int]], scheme: str) -> Va
 
 @translates("DILATE")
 def dilate(t: Translation, x: Value, dilations: Value, value: Value) -> Value:
-    """Numbers between the elements."""
     number = float(t.static(value, "the number between").reshape(-1)[0])
-    for axis, d in enumerate(t.ints(dilations, "the dilations")):
+    return spread(t, x, t.ints(dilations, "the dilations"), number)
+
+
+def spread(t: Translation, x: Value, factors: Sequence[int], number: float) -> Value:
+    """Numbers between the elements: along each axis they then stand as far apart as its factor says."""
+    for axis, d in enumerate(factors):
         if d > 1:
             shape, size = x.shape, x.shape[axis]
             apart = t.reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))

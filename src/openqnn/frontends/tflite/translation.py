@@ -30,6 +30,8 @@ class TfliteTranslation(Translation):
         self.write_state: Callable[[str, Value, Tensor | None], None]
         self.run_body: Callable[[int, Sequence[Any]], list[Any]]
         self.run_once: Callable[[int], None]
+        self.sole_operator: Callable[[int], Operator | None]
+        self.replaces: Callable[[int], bool]
 
     def result(self, index: int = 0) -> Tensor:
         found = self.results[index] if index < len(self.results) else None
