@@ -1,4 +1,4 @@
-"""python -m benchmarks [speed] [convert] [net_run] [context] [throughput] [calibrate] [viewer]
+"""python -m benchmarks [speed] [convert] [large_files] [net_run] [context] [throughput] [calibrate] [viewer]
                      [--json FILE] [--models NAME...] [--aimet PYTHON]
 
 `python -m benchmarks accuracy` and `python -m benchmarks chip_fits` have options of their own.
@@ -11,13 +11,25 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import accuracy, calibrate, chip_fits, context, convert, net_run, speed, throughput, viewer
+from benchmarks import (
+    accuracy,
+    calibrate,
+    chip_fits,
+    context,
+    convert,
+    large_files,
+    net_run,
+    speed,
+    throughput,
+    viewer,
+)
 from benchmarks.options import add_models
 from benchmarks.report import machine
 
 PARTS = {
     "speed": speed.measure,
     "convert": convert.measure,
+    "large_files": large_files.measure,
     "net_run": net_run.measure,
     "context": context.measure,
     "throughput": throughput.measure,

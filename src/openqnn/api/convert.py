@@ -12,6 +12,7 @@ import numpy as np
 
 from openqnn.errors import OpenQnnWarning, Problem, ShapeError, UsageError
 from openqnn.ir import Array, Graph
+from openqnn.ir.mapped_pages import release_pages
 
 if TYPE_CHECKING:
     from openqnn.formats.custom_io import Described
@@ -108,8 +109,10 @@ def _folded(graph: Graph, arrays: Mapping[str, Array]) -> frozenset[str]:
 def _differ(made: Array, source: Array) -> bool:
     if made.size == source.size and np.may_share_memory(made, source):
         return False
-    size = lambda array: float(np.abs(array.astype(np.float64)).sum())
-    return made.size != source.size or not np.isclose(size(made), size(source), rtol=1e-6)
+    size = lambda array: float(np.abs(array).sum(dtype=np.float64))
+    found = made.size != source.size or not np.isclose(size(made), size(source), rtol=1e-6)
+    release_pages(source)
+    return found
 
 
 def _check_sizes(graph: Graph) -> None:
@@ -151,7 +154,11 @@ def _importer(
 
 
 def _warn_of_bad_weights(arrays: Mapping[str, Array]) -> None:
-    bad = [name for name, array in arrays.items() if _is_bad(array)]
+    bad: list[str] = []
+    for name, array in arrays.items():
+        if _is_bad(array):
+            bad.append(name)
+        release_pages(array)
     if bad:
         names = ", ".join(f"'{n}'" for n in bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
         warnings.warn(f"weights with NaN or infinite values: {names}", OpenQnnWarning, stacklevel=3)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from openqnn.ir import Array, Graph, Node, Value
+from openqnn.ir.mapped_pages import release_pages
 from openqnn.ops import schema_of
 from openqnn.ops.layout import is_reshape
 from openqnn.ops.schema import Role
@@ -146,7 +147,10 @@ def _fold(graph: Graph, layer: Node, node: Node, affine: Affine, between: Sequen
     layer.inputs += [None] * (3 - len(layer.inputs))
     bias = data_of(layer.x(2)).astype(np.float64) if layer.has(2) else np.zeros(channels)
     if affine.factor is not None:
+        before = layer.inputs[1]
         _set(graph, layer, 1, _scaled(layer, affine.factor.astype(dtype)), f"{node.out.name}.scale")
+        if before is not None:
+            release_pages(data_of(before))
         bias = bias * affine.factor
     if affine.term is not None:
         bias = bias + affine.term
