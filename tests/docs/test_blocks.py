@@ -18,7 +18,9 @@ HTP = "libQnnHtp.so"
 ELSEWHERE = {
     "docs/guide.md": "tests/guide/test_guide.py",
     "docs/custom_ops.md": "tests/op_packages/test_tutorials.py",
-    "examples/03_fixed_point/README.md": "tests/test_repo.py",
+    **{f"examples/{name}/README.md": "tests/test_repo.py" for name in (
+        "03_fixed_point", "04_prefill_and_decode",
+    )},
 }  # fmt: skip
 """Pages whose blocks have a test of their own."""
 SLOW = {

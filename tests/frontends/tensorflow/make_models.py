@@ -25,6 +25,8 @@ def keras_models(tf: Any, np: Any, folder: Path) -> None:
     model.save(folder / "two.keras")
     model.save(folder / "two.h5")
     model.export(folder / "two_saved", verbose=False)
+    chain = [tf.keras.Input((4,), name="x"), layers.Dense(3), layers.ReLU(name="head")]
+    tf.keras.Sequential(chain).save(folder / "chain.keras")
     data = np.random.default_rng(0).random((1, 16, 16, 3)).astype(np.float32)
     found = model(data)
     np.savez(folder / "two.npz", img=data, cls=found[0], box=found[1])

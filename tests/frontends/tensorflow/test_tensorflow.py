@@ -100,6 +100,20 @@ class TestWithTensorflow:
         for end in ("cls", "box"):
             np.testing.assert_allclose(found[end], wanted[end], atol=1e-5)
 
+    def test_a_chain_of_layers_ends_in_the_name_of_its_last_one(self, models: Path) -> None:
+        graph = openqnn.convert(models / "chain.keras", outputs=["head"])
+        assert [v.name for v in (*graph.inputs, *graph.outputs)] == ["x", "head"]
+        with pytest.raises(UsageError, match="no tensor 'zzz'") as e:
+            openqnn.convert(models / "chain.keras", outputs=["zzz"])
+        assert "its outputs: 'head'" in e.value.hint
+
+    @pytest.mark.parametrize("name", ["two.keras", "two.h5", "frozen.pb"])
+    def test_files_are_told_by_their_content(self, models: Path, tmp_path: Path, name: str) -> None:
+        path = tmp_path / "model.bin"
+        path.write_bytes((models / name).read_bytes())
+        graph, wanted = openqnn.convert(path, batch=1), openqnn.convert(models / name, batch=1)
+        assert [v.name for v in graph.outputs] == [v.name for v in wanted.outputs]
+
     def test_a_saved_model(self, models: Path) -> None:
         wanted = np.load(models / "two.npz")
         found = run(openqnn.convert(models / "two_saved"), wanted["img"])
@@ -190,6 +204,11 @@ def test_kinds_are_told_without_tensorflow(tmp_path: Path) -> None:
     assert kind_of(tmp_path) == kind_of(tmp_path / "saved_model.pb") == "saved_model"
     (tmp_path / "g.pb").write_bytes(b"\x0a\x10")
     assert kind_of(tmp_path / "g.pb") == "frozen"
+    node = b"\x0a\x05in/im\x12\x0bPlaceholder\x2a\x0b\x0a\x05dtype\x12\x020\x01"
+    (tmp_path / "no_suffix").write_bytes(b"\x0a" + bytes([len(node)]) + node)
+    assert kind_of(tmp_path / "no_suffix") == "frozen"
+    (tmp_path / "caffe").write_bytes(b"\x0a\x07network\xa2\x06\x10")
+    assert kind_of(tmp_path / "caffe") == ""
     (tmp_path / "other.pb").write_bytes(b"text")
     assert kind_of(tmp_path / "other.pb") == kind_of(tmp_path / "nothing") == kind_of(3) == ""
 

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def saved_model(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, Any
 
 def keras(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
-        model = tf.keras.models.load_model(request["model"], compile=False)
+        model = tf.keras.models.load_model(_with_suffix(request["model"], folder), compile=False)
     except Exception as e:
         line = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
         raise Problem(f"Keras cannot load it: {line[:300]}") from e
@@ -102,14 +103,35 @@ def keras(tf: Any, request: dict[str, Any], folder: Path) -> dict[str, Any]:
     return _by_function(tf, request, folder, call, specs, model)
 
 
+def _with_suffix(model: str, folder: Path) -> str:
+    """Keras goes by the suffix: a file that has another one is copied."""
+    with Path(model).open("rb") as file:
+        suffixes = (".h5", ".hdf5") if file.read(4) == b"\x89HDF" else (".keras",)
+    if Path(model).suffix in suffixes:
+        return model
+    return str(shutil.copyfile(model, folder / f"model{suffixes[0]}"))
+
+
 def _named(model: Any, results: Any) -> dict[str, Any]:
     """The results of a Keras model by the names of its outputs."""
     if isinstance(results, dict):
         return results
-    outputs = list(getattr(model, "output_names", [])) or [_plain(t.name) for t in model.outputs]
+    outputs = list(getattr(model, "output_names", None) or _output_names(model))
     results = list(results) if isinstance(results, list | tuple) else [results]
     names = outputs if len(outputs) == len(results) else [f"output_{i}" for i in range(len(results))]
     return dict(zip(names, results, strict=True))
+
+
+def _output_names(model: Any) -> list[str]:
+    """Keras 3 numbers its tensors anew each time: an output then has the name of the layer that makes it."""
+    names: list[str] = []
+    for tensor in model.outputs:
+        name = _plain(tensor.name)
+        layer = getattr(getattr(tensor, "_keras_history", None), "operation", None)
+        if name.startswith("keras_tensor") and layer is not None:
+            name = layer.name
+        names.append(f"{name}_{names.count(name)}" if name in names else name)
+    return names
 
 
 def _plain(name: str) -> str:

@@ -103,7 +103,8 @@ def _wanted(subgraph: Subgraph, names: Sequence[str]) -> list[int]:
     for name in names:
         if name not in by_name:
             near = difflib.get_close_matches(name, list(by_name), 3)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+            outputs = ", ".join(repr(subgraph.tensors[i].name) for i in subgraph.outputs[:8])
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"its outputs: {outputs}"
             raise UsageError(f"the model has no tensor '{name}'", hint=hint)
     return [by_name[name] for name in dict.fromkeys(names)]
 
