@@ -87,6 +87,7 @@ frameworks: $(FRAMEWORKS) $(STAMP) models ## Run the tests with TensorFlow and P
 	  $(BIN)/python -m pytest -m "frameworks or slow" tests/frontends/tensorflow tests/frontends/tflite $(ARGS)
 	.venv-frameworks/bin/python -m pytest -m "slow or not slow" tests/frontends/torch tests/op_packages/test_frontends.py $(ARGS)
 	.venv-frameworks/bin/python -m pytest -m frameworks tests/docs $(ARGS)
+	.venv-frameworks/bin/python -m pytest -m "frameworks or slow" tests/frontends/zoo $(ARGS)
 
 clean: ## Remove the virtual environments and everything built (the model cache stays)
 	rm -rf .venv .venv-ep* .venv-aimet .venv-attention .venv-frameworks .venv-explorer .venv-docs .venv-sbom* build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -134,5 +135,7 @@ $(FRAMEWORKS): pyproject.toml
 	@$(PYTHON) -m venv .venv-frameworks
 	@echo "installing TensorFlow and PyTorch into .venv-frameworks ..."
 	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check 'tensorflow-cpu==2.21.*'
-	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check -e '.[dev,qnn,torch]' expecttest
+	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check -e '.[dev,qnn,torch]' expecttest \
+	  'transformers==5.23.0'
+	@.venv-frameworks/bin/python -m pip install -q --disable-pip-version-check --no-deps 'torchvision==0.28.0'
 	@touch $@

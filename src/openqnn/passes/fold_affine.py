@@ -147,10 +147,7 @@ def _fold(graph: Graph, layer: Node, node: Node, affine: Affine, between: Sequen
     layer.inputs += [None] * (3 - len(layer.inputs))
     bias = data_of(layer.x(2)).astype(np.float64) if layer.has(2) else np.zeros(channels)
     if affine.factor is not None:
-        before = layer.inputs[1]
         _set(graph, layer, 1, _scaled(layer, affine.factor.astype(dtype)), f"{node.out.name}.scale")
-        if before is not None:
-            release_pages(data_of(before))
         bias = bias * affine.factor
     if affine.term is not None:
         bias = bias + affine.term
@@ -177,11 +174,12 @@ def _scaled(layer: Node, factor: Array) -> Array:
 
 
 def _set(graph: Graph, layer: Node, index: int, data: Array, name: str) -> None:
-    """A changed constant; it keeps its name when nobody else reads the old one."""
+    """A changed constant; it keeps its name when nobody else reads the old one, which is let go."""
     old = layer.inputs[index]
     if old is not None:
         name = old.name if len(old.users) == 1 else graph.unique(old.name)
         new = Value(name, old.dtype, old.shape, None, data)
+        release_pages(data_of(old))
     else:
         new = graph.constant(name, data, layer.out.dtype)
     graph.set_input(layer, index, new)

@@ -1,6 +1,6 @@
 """Published networks of every framework beside that framework, and on libQnnHtp.
 
-    python -m tests.frontends.zoo.published [NAME ...] [--write]
+    python -m tests.frontends.zoo.published [NAME ...] [--no_htp] [--write]
 
 TFLite models are held against LiteRT, PyTorch's against torch (as `.pt2` files), TensorFlow's against
 TensorFlow, Caffe's against OpenCV. It takes the environment of `make frameworks`. Results are kept in the
@@ -150,11 +150,18 @@ REASONS = {
     "fer (weights in 8 bits)": "LiteRT rounds the data too, by the range of each inference; the graph has the"
     " real numbers that the weights stand for",
     "yoha (int8)": "each operator by itself is within one step of LiteRT on all values"
-    " (`tests/frontends/tflite/test_tflite_steps.py`), and the simulation is equal to libQnnHtp; the"
-    " network's filters make one step up to four, and LiteRT's own two sets of kernels agree within a step on"
-    " half of these outputs",
+    " (`tests/frontends/tflite/test_tflite_steps.py`), and the network makes one step up to four: on the 42"
+    " numbers of this output LiteRT with and without XNNPACK agree within a step on 24 to 43 %",
 }
 """Why a model is not within the limits."""
+HTP_REASONS = {
+    "res10 SSD": "its 200 detections are ordered by scores that half precision rounds; the face is where it"
+    " was within 0.002 (`tests/frontends/caffe/test_caffe_models.py`)",
+}
+"""Why it is not on libQnnHtp."""
+
+
+UNTRIED = "not run on libQnnHtp, whose simulator takes many minutes for it"
 
 
 def tried(name: str, htp: bool = True) -> Row:
@@ -172,7 +179,7 @@ def tried(name: str, htp: bool = True) -> Row:
         if case.fixed:
             row = Row(name, framework, row.nodes, row.cosine, min(within_a_step(a, b) for a, b in pairs))
         if not htp:
-            return row
+            return Row(**asdict(row) | {"why": UNTRIED})
         try:
             with openqnn.Session(graph, "htp", timeout=SECONDS) as session:
                 there = session.run(case.inputs)
@@ -231,7 +238,7 @@ def page() -> str:
         r = kept()[name]
         steps = f"{r.steps:.1%}" if r.steps >= 0 else ""
         htp = f"{r.htp:.5f}" if r.htp else "no"
-        why = "; ".join(filter(None, (REASONS.get(name, ""), r.why)))
+        why = "; ".join(filter(None, (REASONS.get(name, ""), HTP_REASONS.get(name, ""), r.why)))
         lines.append(f"| {name} | {r.framework} | {r.nodes} | {r.cosine:.6f} | {steps} | {htp} | {why} |")
     return INTRODUCTION + "\n".join(lines) + "\n" + REFUSED
 
@@ -239,11 +246,12 @@ def page() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--no_htp", action="store_true", help="on the built-in backend only")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault(PYTHON, sys.executable)
     for name in options.names or ([] if options.write else MODELS):
-        row = tried(name)
+        row = tried(name, not options.no_htp)
         keep(row)
         print(row, flush=True)
     if options.write:

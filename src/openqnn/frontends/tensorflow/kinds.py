@@ -31,16 +31,17 @@ def kind_of(source: Source) -> str:
         return "keras"
     if path.suffix.lower() in (".pb", ".meta") and head.startswith(_NODE):
         return SUFFIXES[path.suffix.lower()]
-    return "frozen" if _begins_with_a_node(head_of(path, 1024)) else ""
+    return _by_first_node(head_of(path, 1024))
 
 
-def _begins_with_a_node(head: bytes) -> bool:
+def _by_first_node(head: bytes) -> str:
     """Whether a file of another suffix is a GraphDef: a node, which begins with its name and its op."""
     found = re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x0a", head)
     if found is None or len(head) < found.end() + 2:
-        return False
+        return ""
     at = found.end() + 1 + head[found.end()]  # names that are told by one byte: up to 127
-    return re.match(rb"\x12.[A-Z_]\w+[\x1a\x22\x2a]", head[at:], re.DOTALL) is not None
+    op = re.match(rb"\x12.[A-Z_]\w+[\x1a\x22\x2a]", head[at:], re.DOTALL)
+    return "frozen" if op else ""
 
 
 def _is_keras_zip(path: Path) -> bool:
