@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from tests.cli.running import Prepared, prepare
@@ -29,6 +30,31 @@ def test_against(tmp_path: Path) -> None:
     times = json.loads((tmp_path / "b.json").read_text())["models"][str(model)]
     assert [each["contender"] for each in times] == ["openqnn", "ort", "libQnnCpu.so"]
     assert all(each["runs"] == 10 and 0 < each["least"] <= each["median"] <= each["p90"] for each in times)
+
+
+def test_open_dimensions_are_given(tmp_path: Path) -> None:
+    """A model of the user's own, as exporters write it: with a batch that is open."""
+    model = onnx.load(model_path("mnist_conv"))
+    for end in (*model.graph.input, *model.graph.output):
+        end.type.tensor_type.shape.dim[0].dim_param = "n"
+    del model.graph.value_info[:]
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for end in [end for end in model.graph.input if end.name in constants]:
+        model.graph.input.remove(end)
+    onnx.save(model, tmp_path / "m.onnx")
+    assert_refused(openqnn("bench", tmp_path / "m.onnx"), "dynamic dimensions")
+    flags = ("--dim", "n=1", "--runs", 5, "--output", tmp_path / "b.json")
+    result = openqnn("bench", tmp_path / "m.onnx", *flags)
+    assert result.code == 0, result.err
+    (times,) = json.loads((tmp_path / "b.json").read_text())["models"].values()
+    assert [each["contender"] for each in times] == ["openqnn", "ort"]
+
+
+def test_without_ort_where_it_cannot_read(prepared: Prepared) -> None:
+    result = openqnn("bench", prepared.folder / "model.oqnn", "--runs", 5, "--json")
+    assert result.code == 0, result.err
+    (times,) = json.loads(result.out)["models"].values()
+    assert [each["contender"] for each in times] == ["openqnn"]
 
 
 def config(prepared: Prepared, **changes: Any) -> Path:
@@ -75,4 +101,7 @@ def test_bad_configuration(change: dict[str, Any], said: str, prepared: Prepared
 def test_wrong_usage(prepared: Prepared) -> None:
     assert_refused(openqnn("bench"), "give models, or a configuration", code=2)
     assert_refused(openqnn("bench", "m.onnx", "--against", "tensorrt"), "known are openqnn, ort", code=2)
-    assert_refused(openqnn("bench", prepared.folder / "model.oqnn"), "ONNX Runtime runs .onnx files", code=2)
+    words = (prepared.folder / "model.oqnn", "--against", "ort")
+    assert_refused(openqnn("bench", *words), "ONNX Runtime runs .onnx files", code=2)
+    refused = openqnn("bench", "--config", config(prepared), "--batch", 2)
+    assert_refused(refused, "--batch go with models", code=2)

@@ -69,6 +69,7 @@ def test_defaults(tmp_path: Path) -> None:
         (changed("testCase/threads/0/loop", 0), "testCase.threads[0].loop: must be at least 1"),
         (changed("testCase/threads/0/loop", True), "testCase.threads[0].loop: must be a whole number"),
         (changed("testCase/threads/0/useRandomData", False), "testCase.threads[0].useRandomData: nothing"),
+        (changed("testCase/iteration", 0), "testCase.iteration: must be at least 1, or below 0"),
         (changed("testCase/iteration", None), "testCase.iteration: is missing, and required"),
         (changed("models/1/modelName", "m"), "models[1].modelName: 'm' is the name of models[0] already"),
         (changed("models/0/saveOutput", "NATIVE_ALL"), "models[0].outputPath: is required"),

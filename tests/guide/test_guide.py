@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import openqnn
-from openqnn.errors import BackendError, InputError, UsageError
+from openqnn.errors import BackendError, InputError, ModelError, UsageError
 from openqnn.guide import (
     BackendSelector,
     DynamicQuantization,
@@ -124,6 +124,17 @@ def test_a_backend_that_is_not_there_is_named() -> None:
     need("libQnnGpu.so")
     with QNNInference(model_path("mnist_conv"), backend="gpu") as engine, pytest.raises(BackendError):
         engine.inference(sample_inputs("mnist_conv"))
+
+
+@pytest.mark.parametrize("face", [QNNInference, QNNDebugger])
+def test_a_library_that_is_named_is_run_unless_it_must_not(face: Any, tmp_path: Path) -> None:
+    """The tutorial names a model library and nothing else: it is loaded then, and this one cannot be."""
+    library = tmp_path / "libmodel.so"
+    library.write_bytes(b"no library")
+    with pytest.raises(UsageError, match="is code"):
+        face(library, trust=False)
+    with pytest.raises(ModelError, match=r"libmodel\.so"):
+        face(library)
 
 
 def test_statistics_become_encodings_that_the_quantizer_takes() -> None:

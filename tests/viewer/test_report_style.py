@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openqnn.analysis.palette import DARK, LIGHT, node_link
-from openqnn.analysis.plain_page import page, table
+from openqnn.analysis.plain_page import COLOURS, page, table, treemap
 from tests.browser import FLAGS, chromium_or_skip
 from tests.cli.tool import openqnn as command
 from tests.cli.tool import tool
@@ -118,3 +118,27 @@ def test_a_report_replaces_no_page_of_the_users(kinds: dict[str, Path], tmp_path
         done = command(*words, "--html", str(tmp_path / "e.html"))
         assert done.code == 1 and "e.model.html exists" in done.err
     assert (tmp_path / "e.model.html").read_text() == "mine" and not (tmp_path / "e.html").exists()
+
+
+def test_labels_of_a_treemap_stay_in_their_areas(tmp_path: Path) -> None:
+    """Also those of long names in narrow areas; kinds beyond the colours share the last one."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    program = chromium_or_skip()
+    tiles = [(f"/model.{n}/WIDE_MWMW/Mul_output_{n}", 1.2**-n, f"Kind{n % 11}") for n in range(60)]
+    drawn = treemap(tiles)
+    (tmp_path / "map.html").write_text(page("Map", [drawn]))
+    assert drawn.count("<i ") == len(COLOURS) and "others" in drawn
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        opened = browser.new_page()
+        opened.goto((tmp_path / "map.html").as_uri())
+        beyond = opened.evaluate(
+            "[...document.querySelectorAll('svg g')].flatMap(g => {"
+            " const r = g.querySelector('rect').getBBox();"
+            " return [...g.querySelectorAll('text')].filter(t => { const b = t.getBBox();"
+            " return b.x + b.width > r.x + r.width || b.y + b.height > r.y + r.height + 3; })"
+            ".map(t => t.textContent); })"
+        )
+        assert opened.locator("svg text.on").count() > 20
+        browser.close()
+    assert not beyond

@@ -74,23 +74,24 @@ def _roofline(found: Estimate, layers: Sequence[LayerCost]) -> str:
     for x, y, layer in points:
         title = f"{layer.name}: {layer.share:.1%} of the cycles"
         plot.dot((x, y), kinds.index(layer.ops[0]), title, 3 + 14 * layer.share**0.5)
-    for rank, (x, y, _) in enumerate(points[:NAMED], 1):
-        plot.word((x, y), str(rank))
-    return plot.svg() + keys(kinds)
+    for x, y, layer in points:
+        rank = layers.index(layer) + 1
+        if rank <= NAMED:
+            plot.word((x, y), str(rank))
+    return plot.svg() + keys(kinds) + note("Numbers are those of the table of layers.")
 
 
 def _layers(layers: Sequence[LayerCost], view: str) -> list[str]:
-    kinds = list(dict.fromkeys(layer.ops[0] for layer in layers))
     rows = [
         (
-            NodeName(layer.source or layer.name, view, layer.name), ", ".join(layer.ops),
+            rank, NodeName(layer.source or layer.name, view, layer.name), ", ".join(layer.ops),
             round(layer.cycles), f"{layer.share:.1%}", " ".join(layer.advice),
         )
-        for layer in layers[:100]
+        for rank, layer in enumerate(layers[:100], 1)
     ]  # fmt: skip
     return [
         "<h2>Layers</h2>",
         note("Each was compiled alone; cycles are its share of the whole graph's."),
-        treemap([(layer.name, layer.cycles, kinds.index(layer.ops[0])) for layer in layers], view=view),
-        table(("layer", "ops", "cycles", "share", "what would help"), rows),
+        treemap([(layer.name, layer.cycles, layer.ops[0]) for layer in layers], view=view),
+        table(("", "layer", "ops", "cycles", "share", "what would help"), rows),
     ]

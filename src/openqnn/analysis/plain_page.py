@@ -25,6 +25,8 @@ svg .tile { stroke: var(--back); stroke-width: 1; } svg .on { fill: #fff; }
 )
 COLOURS = ("#3b7dd8", "#d9822b", "#2e8b57", "#a044b0", "#c0392b", "#16808c", "#8a6d3b", "#6b7280")
 WIDTH, HEIGHT, LEFT, BELOW, ABOVE, RIGHT = 760, 300, 82, 40, 12, 34
+LETTER = 7.4  # the width of a letter of 11 pixels, where fonts are wide
+TELLING = 10  # letters of a name that say something
 Points = Sequence[tuple[float, float]]
 
 
@@ -113,6 +115,7 @@ class Plot:
         if loose:
             self._x, self._y = _loose(xs), _loose(ys)
         self._drawn: list[str] = []
+        self._words: list[tuple[float, float]] = []
 
     def line(self, points: Points, index: int, title: str = "") -> None:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(self.place, points))
@@ -129,7 +132,11 @@ class Plot:
         )
 
     def word(self, point: tuple[float, float], text: str) -> None:
+        """Beside a point, unless it would stand on a word that is there."""
         x, y = self.place(point)
+        if any(abs(x - left) < LETTER * (len(text) + 1) and abs(y - base) < 12 for left, base in self._words):
+            return
+        self._words.append((x, y))
         self._drawn.append(f'<text x="{x + 7:.1f}" y="{y - 5:.1f}">{escape(text)}</text>')
 
     def place(self, point: tuple[float, float]) -> tuple[float, float]:
@@ -177,32 +184,49 @@ def line_plot(
 
 
 def treemap(
-    items: Sequence[tuple[str, float, int]], width: int = 1000, height: int = 420, view: str = ""
+    items: Sequence[tuple[str, float, str]], width: int = 1000, height: int = 420, view: str = ""
 ) -> str:
-    """Areas by value, the largest first; each item is a name, a value and the number of its colour. `view` is
-    the viewer's page beside the report, to whose nodes the areas lead."""
+    """Areas by value, the largest first; each item is a name, a value and a kind. The largest kinds have a
+    colour each, and the last colour is for all others. `view` is the viewer's page beside the report, to
+    whose nodes the areas lead."""
+    kinds = _kinds(items)
     chosen = sorted((item for item in items if item[1] > 0), key=lambda item: -item[1])
     total = sum(value for _, value, _ in chosen)
     tiles: list[str] = []
-    for (name, value, index), (x, y, w, h) in zip(
+    for (name, value, kind), (x, y, w, h) in zip(
         chosen, _squarify([v for _, v, _ in chosen], 0.0, 0.0, float(width), float(height)), strict=True
     ):
         share = f"{value / total:.1%}"
         tiles.append(
             f'{_opening(name, view)}<rect class="tile" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}"'
-            f' height="{h:.1f}" fill="{colour(index)}">'
-            f"<title>{escape(name)}: {number(value)} ({share})</title></rect>"
+            f' height="{h:.1f}" fill="{colour(kinds.index(kind) if kind in kinds else -1)}">'
+            f"<title>{escape(name)} ({escape(kind)}): {number(value)} ({share})</title></rect>"
         )
-        room = int(w / 7)
-        if h > 16 and room > 4:
-            shown = name if len(name) <= room else "\u2026" + name[1 - room :]
-            tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 13:.1f}">{escape(shown)}</text>')
-        if h > 30 and room > 4:
-            tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 26:.1f}">{share}</text>')
+        room = int((w - 8) / LETTER)
+        words = [*_short(name, room), *([share] if len(share) <= room else [])]
+        for line, word in enumerate(words[: int(h / 14)], 1):
+            tiles.append(f'<text class="on" x="{x + 4:.1f}" y="{y + 13 * line:.1f}">{escape(word)}</text>')
         tiles.append("</a>" if view else "</g>")
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     role = "group" if view else "img"
-    return f'<svg {size} role="{role}" aria-label="areas by value">{"".join(tiles)}</svg>'
+    svg = f'<svg {size} role="{role}" aria-label="areas by value">{"".join(tiles)}</svg>'
+    return svg + keys(kinds)
+
+
+def _kinds(items: Sequence[tuple[str, float, str]]) -> list[str]:
+    """By what they take, as many as there are colours; "others" stands for those beyond."""
+    totals: dict[str, float] = {}
+    for _, value, kind in items:
+        totals[kind] = totals.get(kind, 0.0) + value
+    kinds = sorted(totals, key=lambda kind: -totals[kind])
+    return kinds if len(kinds) <= len(COLOURS) else [*kinds[: len(COLOURS) - 1], "others"]
+
+
+def _short(name: str, room: int) -> list[str]:
+    """The end of a name where there is no room for all of it, and none where so little says nothing."""
+    if len(name) <= room:
+        return [name]
+    return ["\u2026" + name[1 - room :]] if room >= TELLING else []
 
 
 def _opening(name: str, view: str) -> str:

@@ -39,14 +39,13 @@ def profile_page(log: ProfilingLog, nodes: Sequence[NodeTime], view: str = "") -
 
 def _nodes_of(unit: str, nodes: Sequence[NodeTime], view: str) -> list[str]:
     total = sum(node.typical for node in nodes) or 1.0
-    ops = list(dict.fromkeys(node.op or "node" for node in nodes))
     rows = [
         (NodeName(node.name, view), node.op, node.typical, f"{node.typical / total:.1%}", len(node.values))
         for node in nodes[:SHOWN]
     ]
     return [
         f"<h2>Nodes in {escape(unit)}</h2>",
-        treemap([(node.name, node.typical, ops.index(node.op or "node")) for node in nodes], view=view),
+        treemap([(node.name, node.typical, node.op or "node") for node in nodes], view=view),
         table(("node", "op", f"median {unit}", "share", "executions"), rows),
     ]
 

@@ -81,10 +81,6 @@ def _scenario(scenario: Mapping[str, Any] | None) -> list[str]:
     return [f"<h2>Scenario {escape(scenario['kind'])}</h2>", table(head, rows)]
 
 
-def _word(valid: bool) -> str:
-    return "valid" if valid else "invalid"
-
-
 def _environment(report: Mapping[str, Any]) -> list[str]:
     found = report["environment"]
     memory = report["memory"]

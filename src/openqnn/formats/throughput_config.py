@@ -184,6 +184,8 @@ class _Reader:
         case = self._object(content["testCase"], "testCase")
         self._known(case, _CASE, "testCase.")
         iteration = self._value(case, "iteration", "testCase.", _Key("", int, required=True))
+        if iteration == 0:
+            raise self._error("testCase.iteration", "must be at least 1, or below 0: until Ctrl-C")
         level = self._value(case, "logLevel", "testCase.", _Key("", choices=LOG_LEVELS))
         threads = self._named(case, "threads", _THREAD, ThreadEntry, "testCase.")
         made = ThroughputConfig(

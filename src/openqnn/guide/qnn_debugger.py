@@ -21,11 +21,11 @@ _DENSE = ("fullyconnected", "matmul", "dense")
 
 class QNNDebugger:
     """Milliseconds of each layer: measured by libQnnCpu on this machine, or with `backend="htp"` estimated
-    for SM8650 by libQnnHtp's cost model, which wants a model in fixed point. A model library is code, and is
-    read only where `trust` says that you know where it comes from."""
+    for SM8650 by libQnnHtp's cost model, which wants a model in fixed point. A model library is code, and
+    naming it here runs it; `trust=False` refuses files that are code."""
 
     def __init__(
-        self, model_path: str | os.PathLike[str], backend: str = "cpu", *, trust: bool = False
+        self, model_path: str | os.PathLike[str], backend: str = "cpu", *, trust: bool = True
     ) -> None:
         if backend not in ("cpu", "htp"):
             raise UsageError(f"layers are timed on 'cpu' or 'htp', not on {backend!r}")

@@ -21,9 +21,9 @@ LIBRARIES = {"htp": "htp", "cpu": "libQnnCpu.so", "gpu": "libQnnGpu.so"}
 class QNNInference:
     """A model library, DLC, context binary, .oqnn or source model on `backend`: "htp", "cpu" or "gpu".
 
-    A model library is code, which is run only where `trust` says that you know where it comes from. Offsets
-    have the sign of a zero point here: stored = real / scale + offset. A model with one input takes
-    an array, one with several takes arrays by name; so it is with outputs.
+    A model library is code, and naming it here runs it, as `qnn-net-run --model` does; `trust=False` refuses
+    files that are code. Offsets have the sign of a zero point here: stored = real / scale + offset. A model
+    with one input takes an array, one with several takes arrays by name; so it is with outputs.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class QNNInference:
         *,
         soc: str | int | None = None,
         timeout: float = 600.0,
-        trust: bool = False,
+        trust: bool = True,
     ) -> None:
         self.model_path = os.fspath(model_path)
         self.backend = backend

@@ -57,6 +57,24 @@ def custom_ops(*more: str) -> Any:
     )  # fmt: skip
 
 
+def input_shapes() -> Any:
+    return option(
+        (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
+        help="shape of an input, such as x=1,3,224,224; repeat for several inputs",
+    )  # fmt: skip
+
+
+def dims() -> Any:
+    return option(
+        (), "--dim", metavar="SYMBOL=N", parse=named_size, repeat=True,
+        help="size of a symbolic dimension wherever it appears; repeat for several",
+    )  # fmt: skip
+
+
+def batch() -> Any:
+    return option(None, "--batch", metavar="N", parse=positive, help="first dimension of every input")
+
+
 def shapes() -> Any:
     return option(
         "", "--shapes", metavar="YAML",
@@ -77,17 +95,9 @@ class SourceOptions:
     model: str = option(
         "", "model", metavar="MODEL", help="a model of any framework that can be read, or an .oqnn graph"
     )
-    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
-        (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
-        help="shape of an input, such as x=1,3,224,224; repeat for several inputs",
-    )  # fmt: skip
-    dims: tuple[tuple[str, int], ...] = option(
-        (), "--dim", metavar="SYMBOL=N", parse=named_size, repeat=True,
-        help="size of a symbolic dimension wherever it appears; repeat for several",
-    )  # fmt: skip
-    batch: int | None = option(
-        None, "--batch", metavar="N", parse=positive, help="first dimension of every input"
-    )
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = input_shapes()
+    dims: tuple[tuple[str, int], ...] = dims()
+    batch: int | None = batch()
     input_values: tuple[tuple[str, float | int | tuple[float | int, ...]], ...] = option(
         (), "--input_value", metavar="NAME=NUMBERS", parse=named_values, repeat=True,
         help="make an input a constant, such as k=10, which decides a shape; repeat for several inputs",

@@ -16,7 +16,7 @@ from openqnn.errors import UsageError
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.field import option, read_options
 from openqnn.options.packages import OwnOps
-from openqnn.options.source import positive
+from openqnn.options.source import batch, dims, input_shapes, positive, shape_settings
 
 if TYPE_CHECKING:
     from openqnn.analysis.model_bench import BenchTime
@@ -45,20 +45,27 @@ class BenchOptions:
 
     models: tuple[str, ...] = option((), "models", nargs="*", metavar="MODEL", help="models of any kind")
     against: tuple[str, ...] = option(
-        ("ort",), "--against", metavar="NAMES", parse=_contenders,
-        help="beside the built-in backend: ort, libQnnCpu, libQnnHtp, separated by commas (default: ort)",
+        (), "--against", metavar="NAMES", parse=_contenders,
+        help="beside the built-in backend: ort, libQnnCpu, libQnnHtp, separated by commas"
+        " (default: ort for .onnx files)",
     )  # fmt: skip
     runs: int = option(50, "--runs", metavar="N", parse=positive, help="inferences of each (default: 50)")
     config: str = option(
         "", "--config", metavar="JSON", help="a configuration of QNN's benchmark script, in place of models"
     )
     output: str = option("", "--output", metavar="JSON", help="write the figures to a file as well")
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = input_shapes()
+    dims: tuple[tuple[str, int], ...] = dims()
+    batch: int | None = batch()
 
 
 def run_bench(arguments: Namespace) -> Report:
     options = read_options(arguments, BenchOptions)
     if bool(options.config) == bool(options.models):
         raise UsageError("give models, or a configuration with --config")
+    shaped = options.input_shapes or options.dims or options.batch
+    if options.config and shaped:
+        raise UsageError("--input_shape, --dim and --batch go with models, and --config names one library")
     if options.output:
         check_place(options.output)
     if options.config:
@@ -119,11 +126,13 @@ _SIMULATOR = "the simulator: time of this machine, not of a chip"
 
 
 def _measured(model: str, options: BenchOptions) -> list[BenchTime]:
-    from openqnn.analysis.model_bench import BUILT_IN, bench_model
+    from openqnn.analysis.model_bench import BUILT_IN, ORT, bench_model
     from openqnn.api.files import open_graph
 
-    names = tuple(dict.fromkeys((BUILT_IN, *options.against)))
-    return bench_model(model, open_graph(model), names, options.runs)
+    usual = (ORT,) if model.endswith(".onnx") else ()
+    names = tuple(dict.fromkeys((BUILT_IN, *(options.against or usual))))
+    settings = shape_settings(options.input_shapes, options.dims, options.batch)
+    return bench_model(model, open_graph(model, **settings), names, options.runs)
 
 
 def _print(model: str, times: Sequence[BenchTime]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from openqnn.emit import lower
 from openqnn.emit.toolchain import find_compiler
 from openqnn.errors import OutputError, UsageError
-from openqnn.formats.atomic import partial_folder
+from openqnn.formats.atomic import full_disk, partial_folder
 from openqnn.ir import Array, DType, Graph
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Net
@@ -76,13 +76,17 @@ def make_bundle(
         )
     find_compiler(target)  # said before anything is made
     place.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with partial_folder(place) as made:
-        backend = put_libraries(made, target, chip, libraries)
-        _fill(made, graph, chip, target, backend, sample)
-        files = _write_manifest(made, graph.name, chip, target, backend)
-        if place.exists():
-            shutil.rmtree(place)
-        os.rename(made, place)
+    try:
+        with partial_folder(place) as made:
+            backend = put_libraries(made, target, chip, libraries)
+            _fill(made, graph, chip, target, backend, sample)
+            files = _write_manifest(made, graph.name, chip, target, backend)
+            if place.exists():
+                shutil.rmtree(place)
+            os.rename(made, place)
+    except OSError as error:  # which names a file that is copied, or one of the folder in the making
+        reason = error.strerror or str(error)
+        raise OutputError(f"{place}: cannot be written: {reason}", hint=full_disk(error)) from error
     return Bundle(place, files)
 
 

@@ -74,18 +74,21 @@ def system_of(device: Device) -> str:
     return known[machine]
 
 
+HERE = "this machine"
+
+
 @dataclass(frozen=True, slots=True)
 class LocalDevice:
     """This machine."""
 
     def push(self, folder: Path, place: str) -> None:
-        shutil.copytree(folder, place, dirs_exist_ok=True)
+        _copied(folder, place)
 
     def run(self, command: str) -> str:
-        return _output(["sh", "-c", command], "this machine")
+        return _output(["sh", "-c", command], HERE)
 
     def pull(self, place: str, folder: Path) -> None:
-        shutil.copytree(place, folder, dirs_exist_ok=True)
+        _copied(place, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,21 @@ class AdbDevice:
     def pull(self, place: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         _output([*self._adb, "pull", f"{place}/.", str(folder)], self._name)
+
+
+def _copied(source: str | Path, target: str | Path) -> None:
+    """A folder's files; the first that cannot be written ends it, where shutil would go on and list all."""
+
+    def copy(file: str, place: str) -> str:
+        try:
+            return shutil.copy2(file, place)
+        except OSError as error:
+            raise _failure(HERE, f"{place}: {error.strerror or error}", 1) from error
+
+    try:
+        shutil.copytree(source, target, dirs_exist_ok=True, copy_function=copy)
+    except OSError as error:
+        raise _failure(HERE, f"{error.filename or target}: {error.strerror or error}", 1) from error
 
 
 def _output(command: Sequence[str], where: str) -> str:
