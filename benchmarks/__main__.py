@@ -1,4 +1,5 @@
 """python -m benchmarks [speed] [convert] [large_files] [net_run] [context] [throughput] [calibrate] [viewer]
+                     [debugging]
                      [--json FILE] [--models NAME...] [--aimet PYTHON]
 
 `python -m benchmarks accuracy` and `python -m benchmarks chip_fits` have options of their own.
@@ -17,6 +18,7 @@ from benchmarks import (
     chip_fits,
     context,
     convert,
+    debugging,
     large_files,
     net_run,
     speed,
@@ -35,6 +37,7 @@ PARTS = {
     "throughput": throughput.measure,
     "calibrate": calibrate.measure,
     "viewer": viewer.measure,
+    "debugging": debugging.measure,
 }
 
 

@@ -8,28 +8,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf, isfinite, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from openqnn.analysis.compared_run import ComparedRun, FolderRun, GraphRun, Numbers, OtherRun
 from openqnn.analysis.half_precision import half_problems
 from openqnn.api.files import open_graph
+from openqnn.api.source_runner import source_kind, source_runner
 from openqnn.errors import BackendError, InputError, LibraryError, UsageError
 from openqnn.ir import Array, Graph, Node, Value
 from openqnn.qnn.library import is_htp
 from openqnn.quant.samples import is_whole, samples_of
 from openqnn.quant.verdict import shown
-from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
-from openqnn.runtime.metrics import decibels
+from openqnn.runtime.metrics import cosine, decibels
 from openqnn.runtime.runner import Runner
 from openqnn.targets.registry import BUILT_IN, HTP
 from openqnn.vendor.executables import GraphExecutable
 
 Samples = Sequence[Mapping[str, Array]]
+GRAPH_FILES = (".oqnn", ".dlc")
 LIMIT = 40.0  # dB between two backends, below which they are said to part
 SHARE = 6.0  # dB below what a node reads, from where on the loss is said to be its own
 TOGETHER = 192  # tensors that a library shows in one run; where it refuses so many, fewer
+
+
+def _row(array: Array) -> Array:
+    """The numbers in a row, in a type that their squares can be added up in: large integers need doubles."""
+    row = array.reshape(-1)
+    return row if row.dtype == np.float32 else row.astype(np.float64)
+
+
+def _products(x: Array, y: Array) -> tuple[float, float, float]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(np.dot(x, x)), float(np.dot(y, y)), float(np.dot(x, y))
 
 
 @dataclass(slots=True)
@@ -45,21 +59,24 @@ class Gap:
 
     def add(self, one: Array, other: Array) -> None:
         """One sample. What is not finite in the first (a mask) is left out; only in the other, it is lost."""
-        x, y = (a.astype(np.float64).reshape(-1) for a in (one, other))
-        good = np.isfinite(x)
-        x, y = (x, y) if good.all() else (x[good], y[good])
+        x, y = (_row(a) for a in (one, other))
+        signal, power, product = _products(x, y)
+        if not isfinite(signal + power):
+            good = np.isfinite(x)
+            x, y = (a.astype(np.float64)[good] for a in (x, y))
+            signal, power, product = _products(x, y)
         if not x.size:
             return
-        self.reach = max(self.reach, float(np.abs(x).max()))
-        if not np.isfinite(y).all():
+        self.reach = max(self.reach, float(x.max()), -float(x.min()))
+        if not isfinite(power):
             self.noise = self.largest = inf
             return
-        error = np.abs(x - y)
-        self.signal += float(x @ x)
-        self.power += float(y @ y)
-        self.product += float(x @ y)
-        self.noise += float(error @ error)
-        self.largest = max(self.largest, float(error.max()))
+        error = x - y
+        self.signal += signal
+        self.power += power
+        self.product += product
+        self.noise += float(np.dot(error, error))
+        self.largest = max(self.largest, float(error.max()), -float(error.min()))
 
     @property
     def sqnr(self) -> float:
@@ -164,20 +181,24 @@ def compare_backends(
     timeout: float = 600.0,
     limit: float = LIMIT,
 ) -> BackendGaps:
-    """Runs a graph on two backends, each named as for a Session, and tells tensor by tensor where they part.
+    """Runs a graph on two backends and tells tensor by tensor where they part.
+
+    Each is named as for a Session; or it is a model's file, which runs in its own framework, another graph's,
+    or a folder of raw files.
 
     Tensors count as apart below `limit` dB. What a backend joins in one kernel may change when it is looked
     at: that is measured, too.
     """
     if not samples:
         raise InputError("there are no samples without NaN to compare on", hint="give at least one")
-    runners = [_runner(graph, name, soc, timeout) for name in (first, second)]
+    runs: list[ComparedRun] = []
     try:
-        both = _Both(graph, runners, samples)
+        runs += [_opened(graph, name, samples, soc, timeout) for name in (first, second)]
+        both = _Both(graph, runs)
         both.compare()
     finally:
-        for runner in runners:
-            runner.close()
+        for run in runs:
+            run.close()
     return BackendGaps(
         graph.name, first, second, len(samples), limit,
         tuple(OutputGap(n, g.sqnr, g.cosine, g.largest) for n, g in both.plain.items()),
@@ -187,9 +208,23 @@ def compare_backends(
     )  # fmt: skip
 
 
+def _opened(graph: Graph, name: str, samples: Samples, soc: str | int | None, timeout: float) -> ComparedRun:
+    """A backend by its name, a folder of raw files, a graph in a file, or a model in its own framework."""
+    path = Path(name)
+    if path.suffix in GRAPH_FILES and path.is_file():
+        other = open_graph(path)
+        return OtherRun(graph, CpuExecutable(other), samples, other)
+    if source_kind(path):
+        return OtherRun(graph, source_runner(path), samples)
+    if path.is_dir():
+        return FolderRun(graph, name, len(samples))
+    return GraphRun(graph, _runner(graph, name, soc, timeout), samples, fuses=name != BUILT_IN)
+
+
 def _runner(graph: Graph, backend: str, soc: str | int | None, timeout: float) -> Runner:
-    if backend == BUILT_IN:
-        return CpuExecutable(graph)
+    if backend == BUILT_IN:  # compiled once, with all that will be looked at
+        inner = [v for node in graph.nodes for v in node.outputs if not graph.is_output(v)]
+        return CpuExecutable(graph, extra=inner, many=True)
     return GraphExecutable(graph, backend, soc if _is_htp(backend) else None, timeout)
 
 
@@ -198,24 +233,35 @@ def _is_htp(backend: str) -> bool:
 
 
 class _Both:
-    """A graph on two backends, and the gaps between them as they are found."""
+    """A graph in two runs, and the gaps between them as they are found."""
 
-    def __init__(self, graph: Graph, runners: Sequence[Runner], samples: Samples) -> None:
-        self.first, self.second = runners
-        self.given = [accepted(graph, sample) for sample in samples]
-        self.values = {v.name: v for v in graph.values()}
-        self.own = [v.name for v in graph.outputs]
+    def __init__(self, graph: Graph, runs: Sequence[ComparedRun]) -> None:
+        self.first, self.second = runs
         self.computed = [v.name for n in graph.nodes for v in n.outputs]
+        shown = self.first.names & self.second.names
+        self.own = [v.name for v in graph.outputs if v.name in shown]
+        if not self.own:
+            raise InputError(
+                f"no output of graph '{graph.name}' is in both runs",
+                hint=f"outputs: {', '.join(v.name for v in graph.outputs)}; is it the same model?",
+            )
+        self.shown = [n for n in self.computed if n in shown]
         self.plain, self.tapped = ({name: Gap() for name in self.own} for _ in range(2))
         self.inner: dict[str, Gap] = {}
-        self.alone = [self.second.run(given) for given in self.given]
+        self.alone: list[Numbers] = []
 
     def compare(self) -> None:
-        """The outputs with nothing looked at, and then all tensors that both can show."""
-        for given, other in zip(self.given, self.alone, strict=True):
-            self._add(self.plain, self.first.run(given), other)
-        shown = set(self.first.tensor_names) & set(self.second.tensor_names)
-        waiting = list(_together([n for n in self.computed if n in shown], self.own))
+        """The outputs with nothing looked at, and all tensors that both can show: together, where looking
+        changes nothing."""
+        if not (self.first.fuses or self.second.fuses):
+            self._look_at(list(dict.fromkeys([*self.own, *self.shown])))
+            self.plain = {name: self.inner[name] for name in self.own}
+            self.inner = {name: self.inner[name] for name in self.shown}
+            return
+        for one, other in zip(self.first.run(self.own), self.second.run(self.own), strict=True):
+            self._add(self.plain, one, other)
+            self.alone.append(other)
+        waiting = list(_together(self.shown, self.own))
         while waiting:
             names = waiting.pop(0)
             try:
@@ -227,15 +273,22 @@ class _Both:
     def _look_at(self, names: Sequence[str]) -> None:
         found = {name: Gap() for name in names}
         wanted = list(dict.fromkeys([*self.own, *names]))
-        for given, before in zip(self.given, self.alone, strict=True):
-            other = self.second.run(given, wanted)
-            self._add(found, self.first.run(given, names), other)
-            self._add(self.tapped, before, other)
+        both = zip(self.first.run(names), self.second.run(wanted), strict=True)
+        for index, (one, other) in enumerate(both):
+            self._add(found, one, other)
+            if self.alone:
+                self._add(self.tapped, self.alone[index], other)
         self.inner |= found
 
-    def _add(self, gaps: Mapping[str, Gap], one: Mapping[str, Array], other: Mapping[str, Array]) -> None:
+    def _add(self, gaps: Mapping[str, Gap], one: Numbers, other: Numbers) -> None:
         for name, gap in gaps.items():
-            gap.add(*(_real(self.values[name], arrays[name]) for arrays in (one, other)))
+            gap.add(*_in_one_order(one[name], other[name]))
+
+
+def _in_one_order(ones: Sequence[Array], others: Sequence[Array]) -> tuple[Array, Array]:
+    """The two in the order of axes that fits best, where a shape does not tell it."""
+    pairs = [(one, other) for one in ones for other in others]
+    return pairs[0] if len(pairs) == 1 else max(pairs, key=lambda pair: cosine(*pair))
 
 
 def _together(names: Sequence[str], own: Sequence[str]) -> Iterator[list[str]]:
@@ -243,11 +296,6 @@ def _together(names: Sequence[str], own: Sequence[str]) -> Iterator[list[str]]:
     each = max(TOGETHER - len(own), 1)
     for start in range(0, len(names), each):
         yield list(names[start : start + each])
-
-
-def _real(value: Value, array: Array) -> Array:
-    coded = value.encoding is not None and array.dtype.kind in "iu"
-    return value.encoding.dequantize(array) if coded and value.encoding is not None else array
 
 
 def _half(graph: Graph, samples: Samples, backend: str) -> dict[str, str]:

@@ -17,11 +17,13 @@ class CompareOptions:
         help="inputs to compare on: an input list, a .npy or .npz file, or a folder of them",
     )  # fmt: skip
     backend: str = option(
-        "htp", "--backend", metavar="NAME", help="the backend to look at: htp (default), or a vendor library"
-    )
+        "htp", "--backend", metavar="NAME",
+        help="what to look at: htp (default), a vendor library, or anything that --reference takes",
+    )  # fmt: skip
     reference: str = option(
         "cpu", "--reference", metavar="NAME",
-        help="the backend to hold it against: cpu, the built-in one (default), or a vendor library",
+        help="what to hold it against: cpu, the built-in backend (default), a vendor library, the file of the"
+        " source model, which runs in its own framework, that of another graph, or a folder of raw files",
     )  # fmt: skip
     soc: str = option("", "--soc", metavar="NAME", help="the chip that HTP compiles for (default: SM8650)")
     samples: int = option(

@@ -47,6 +47,11 @@ class OnnxRuntimeRunner:
     def tensor_names(self) -> list[str]:
         return _tensors(self._model)
 
+    @property
+    def made_by(self) -> dict[str, str]:
+        """The first result of each node that has a name."""
+        return {n.name: n.output[0] for n in self._model.graph.node if n.name and n.output}
+
     def run(self, inputs: Mapping[str, Array], /, outputs: Outputs = None) -> dict[str, Array]:
         names = chosen(outputs, self._own, self.tensor_names)
         session = self._session(tuple(name for name in names if name not in self._own))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,9 +19,10 @@ class TfliteRunner:
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
         try:
-            self._interpreter: Any = _interpreter()(
-                model_path=os.fspath(model), experimental_preserve_all_tensors=True
-            )
+            with warnings.catch_warnings(action="ignore"):  # it says what keeping all tensors costs
+                self._interpreter: Any = _interpreter()(
+                    model_path=os.fspath(model), experimental_preserve_all_tensors=True
+                )
             self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise ModelError(f"{model}: LiteRT does not run it: {error}") from error

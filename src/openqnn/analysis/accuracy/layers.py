@@ -70,7 +70,7 @@ def _is_end(fixed: Graph, value: Value, other: Value | None) -> bool:
         not value.is_constant
         and other is not None
         and other.shape == value.shape
-        and not _is_cut(fixed, value)
+        and not is_cut(fixed, value)
     )
 
 
@@ -92,7 +92,7 @@ def _layer(
     return Layer(names, main.op, main.name, main.source, tuple(own), tuple(other))
 
 
-def _is_cut(graph: Graph, value: Value) -> bool:
+def is_cut(graph: Graph, value: Value) -> bool:
     """Whether a tensor's encoding leaves out what readers clip or cannot tell apart: its error is none."""
     if graph.is_output(value) or not value.users or value.encoding is None or value.producer is None:
         return False
