@@ -96,6 +96,18 @@ def test_the_adapter_answers_with_graphs(address: str, files: dict[str, Path], n
     assert ("Compiled" if name == "m.bin" else "Conv2d") in labels
 
 
+def test_a_shape_that_the_file_does_not_tell_is_left_out(address: str, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    nodes = [onnx.helper.make_node("Mystery", [a], [b], domain="of.mine") for a, b in ("xm", "my")]
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "xy"]
+    versions = [onnx.helper.make_opsetid("of.mine", 1)]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=versions), tmp_path / "m.onnx")
+    (found,) = ask(address, tmp_path / "m.onnx")["graphs"]
+    (told,) = found["nodes"][1]["outputsMetadata"]
+    assert {"__tensor_tag", "tensor_name"} == {attribute["key"] for attribute in told["attrs"]}
+
+
 def test_the_graph_is_drawn(address: str, files: dict[str, Path], tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api")
     program = chromium_or_skip()
@@ -106,8 +118,9 @@ def test_the_graph_is_drawn(address: str, files: dict[str, Path], tmp_path: Path
         browser = playwright.chromium.launch(executable_path=program, args=flags)
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.on("pageerror", lambda error: said.append(str(error)))
+        page.set_default_timeout(180_000)
         page.goto(f"{address}/?data={quote(json.dumps(data))}")
-        page.wait_for_selector("canvas", timeout=60_000)
+        page.wait_for_selector("canvas", timeout=180_000)
         page.wait_for_timeout(4000)
         page.screenshot(path=tmp_path / "explorer.png")
         text = page.inner_text("body")

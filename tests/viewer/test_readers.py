@@ -238,3 +238,12 @@ def test_what_cannot_be_read_is_said_with_its_name(tmp_path: Path, name: str, te
 def test_an_empty_folder_is_told_from_a_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="nothing in this folder"):
         open_views(tmp_path)
+
+
+def test_sizes_that_are_long_formulas_are_unknown(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    long = "floor(floor(floor(height/2 - 1/2)/2)/2) + 1"
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [long, "h", 3]) for n in "xy"]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "m.onnx")
+    assert open_views(tmp_path / "m.onnx")[0].nodes[0].outputs[0].shape == ("?", "h", 3)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PYTHON_LINE = "pkg.torch.onnx.stack_trace"
 MODULES = "pkg.torch.onnx.name_scopes"
 CONSTANT = "Constant"
+LONGEST = 24  # letters of a size
 SMALL = 4096  # bytes of a weight that may hold a shape
 LABELS = {"float": "float32", "double": "float64"}  # where ONNX's name is not that of our types
 
@@ -94,9 +95,7 @@ def _tensors(graph: onnx.GraphProto, arrays: _Arrays) -> dict[str, ViewTensor]:
     found: dict[str, ViewTensor] = {}
     for info in (*graph.value_info, *graph.input, *graph.output):
         kind = info.type.tensor_type
-        known = tuple(
-            d.dim_param or (int(d.dim_value) if d.HasField("dim_value") else "?") for d in kind.shape.dim
-        )
+        known = tuple(_size(dim) for dim in kind.shape.dim)
         dims = known if kind.HasField("shape") else None
         found[info.name] = ViewTensor(info.name, _type_name(kind.elem_type), dims)
     for tensor in graph.initializer:
@@ -104,6 +103,13 @@ def _tensors(graph: onnx.GraphProto, arrays: _Arrays) -> dict[str, ViewTensor]:
         kind = _type_name(tensor.data_type)
         found[tensor.name] = ViewTensor(tensor.name, kind, tuple(tensor.dims), weight=weight)
     return found
+
+
+def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
+    """A size, a name, or "?": of a large model, ONNX infers formulas that nobody can read."""
+    if dim.dim_param:
+        return dim.dim_param if len(dim.dim_param) <= LONGEST else "?"
+    return int(dim.dim_value) if dim.HasField("dim_value") else "?"
 
 
 def _type_name(number: int) -> str:

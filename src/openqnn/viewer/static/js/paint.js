@@ -136,7 +136,7 @@ function paintText(pen, pane, item, ink, isGroup) {
   pen.fillStyle = ink;
   pen.textAlign = "center";
   pen.font = "600 13px system-ui, sans-serif";
-  pen.fillText(group ? shortened(group.name, 16) : shortened(pane.nodes[item.id].op, 22), middle, item.y + 14);
+  pen.fillText(group ? shortened(group.name, 16) : shortened(pane.nodes[item.id].op, 22), group ? middle + 6 : middle, item.y + 14);
   pen.font = "11px system-ui, sans-serif";
   pen.fillText(group ? `${group.size} nodes` : shortened(pane.nodes[item.id].name, 25), middle, item.y + 29);
   if (!group) return;

@@ -1,6 +1,7 @@
 // The groups of one pane: which are open, what stands for a node while groups around it are closed.
 
 const MOST_AT_START = 160; // items that are shown before anybody opens a group
+const LEAST_AT_START = 10; // a group that holds nearly everything is opened, however much is in it
 
 export class Tree {
   constructor(record) {
@@ -24,11 +25,14 @@ export class Tree {
   // Groups are opened from the outside in while there is room; what repeats stays closed.
   openSome() {
     let shown = this.groups[0].items.length;
+    const largest = this.groups[0].items.filter((item) => this.isGroup(item) && !this.group(item).repeat)
+      .sort((a, b) => this.group(b).size - this.group(a).size)[0];
     const waiting = this.groups[0].items.filter((item) => this.isGroup(item));
     while (waiting.length) {
       const item = waiting.shift();
       const group = this.group(item);
-      if (group.repeat || shown + group.items.length > MOST_AT_START) continue;
+      const few = item === largest && shown < LEAST_AT_START;
+      if (group.repeat || (shown + group.items.length > MOST_AT_START && !few)) continue;
       this.open.add(item);
       shown += group.items.length;
       waiting.push(...group.items.filter((each) => this.isGroup(each)));
