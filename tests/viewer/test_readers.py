@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import openqnn
 from openqnn.errors import InputError, ModelError, UsageError
 from openqnn.frontends.tensorflow.graph_messages import _messages
 from openqnn.vendor.trust import trusting
@@ -68,7 +69,7 @@ def test_a_caffe_network_has_layers_and_weights(tmp_path: Path) -> None:
         (view,) = open_views(tmp_path / name)
         assert [node.op for node in view.nodes] == ["Input", "InnerProduct", "ReLU", "Output"]
         assert len(view.edges()) == 3
-        statistics = view.nodes[1].inputs[1].statistics
+        statistics = view.nodes[1].inputs[1].figures()
         assert statistics is not None and statistics["max"] == 11
         assert view.nodes[1].params["num_output"] == "3"
 
@@ -247,3 +248,42 @@ def test_sizes_that_are_long_formulas_are_unknown(tmp_path: Path) -> None:
     graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", ends[:1], ends[1:])
     onnx.save(onnx.helper.make_model(graph), tmp_path / "m.onnx")
     assert open_views(tmp_path / "m.onnx")[0].nodes[0].outputs[0].shape == ("?", "h", 3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"dtype": 1, "tensor_content": np.arange(6, dtype="<f4").tobytes()}, {"max": 5.0, "elements": 6}),
+        ({"dtype": 1, "float_val": [2.0]}, {"min": 2.0, "max": 2.0, "elements": 6}),
+        ({"dtype": 3, "int_val": [1, 7]}, {"min": 1.0, "max": 7.0, "mean": 6.0}),
+        ({"dtype": 19, "half_val": [0x3C00]}, {"max": 1.0}),
+        ({"dtype": 9}, {"max": 0.0, "elements": 6}),
+        ({"dtype": 1, "tensor_content": b"abc"}, {"not readable": "buffer size must be a multiple"}),
+        ({"dtype": 7}, {"not readable": "numbers of type string"}),
+    ],
+)
+def test_constants_of_tensorflow_have_statistics(
+    tmp_path: Path, fields: dict[str, object], wanted: dict[str, object]
+) -> None:
+    graph = _messages()["Graph"]()
+    held = graph.node.add(name="k", op="Const")
+    tensor = held.attr["value"].tensor
+    tensor.MergeFrom(type(tensor)(**fields))
+    for size in (2, 3):
+        tensor.tensor_shape.dim.add(size=size)
+    graph.node.add(name="x", op="Placeholder")
+    graph.node.add(name="y", op="AddV2", input=["x", "k"])
+    (tmp_path / "g.pb").write_bytes(graph.SerializeToString())
+    (view,) = open_views(tmp_path / "g.pb")
+    figures = next(node for node in view.nodes if node.op == "AddV2").inputs[1].figures()
+    assert figures is not None
+    for name, value in wanted.items():
+        assert str(value) in figures[name] if isinstance(value, str) else figures[name] == value
+
+
+def test_encodings_of_files_say_that_they_are_the_files(kinds: dict[str, Path], tmp_path: Path) -> None:
+    openqnn.load(kinds["OpenQNN graph"].with_name("fixed.oqnn")).save(tmp_path / "fixed.dlc")
+    for path, origin in ((tmp_path / "fixed.dlc", "the DLC"), (kinds["context binary"], "the binary")):
+        (view,) = open_views(path)
+        told = {t.origin for node in view.nodes for t in (*node.inputs, *node.outputs) if t.encoding}
+        assert told == {origin}

@@ -14,6 +14,8 @@ from openqnn.api.files import CONTEXT, open_graph
 from openqnn.emit.graph_from_net import graph_of
 from openqnn.errors import ModelError
 from openqnn.formats.oqnn import is_oqnn
+from openqnn.ir import Graph
+from openqnn.qnn.net import Net
 from openqnn.viewer.from_graph import view_from_graph
 from openqnn.viewer.from_onnx import view_from_onnx
 from openqnn.viewer.view import View
@@ -79,8 +81,18 @@ def _record_views(path: Path) -> list[View]:
     nets = read_nets(path)
     titles = [path.name if len(nets) == 1 else f"{path.name}: {net.name}" for net in nets]
     return [
-        view_from_graph(graph_of(net), t, KINDS[path.suffix]) for net, t in zip(nets, titles, strict=True)
+        view_from_graph(_told_graph(net, KINDS[path.suffix]), t, KINDS[path.suffix])
+        for net, t in zip(nets, titles, strict=True)
     ]
+
+
+def _told_graph(net: Net, kind: str) -> Graph:
+    """The graph of a record; encodings of which it tells no more came from the file."""
+    graph = graph_of(net)
+    for value in graph.values():
+        if value.encoding is not None:
+            graph.provenance.setdefault(value.name, f"the {kind}")
+    return graph
 
 
 def _json_views(path: Path) -> list[View]:

@@ -16,7 +16,12 @@ PACKAGE: Final = "openqnn_tensorflow"
 _FIELDS: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
     "Dim": {"size": (1, "int64", False), "name": (2, "string", False)},
     "TensorShape": {"dim": (2, "Dim", True), "unknown_rank": (3, "bool", False)},
-    "Tensor": {"dtype": (1, "int32", False), "tensor_shape": (2, "TensorShape", False)},
+    "Tensor": {
+        "dtype": (1, "int32", False), "tensor_shape": (2, "TensorShape", False),
+        "tensor_content": (4, "bytes", False), "float_val": (5, "float", True),
+        "double_val": (6, "double", True), "int_val": (7, "int32", True), "int64_val": (10, "int64", True),
+        "bool_val": (11, "bool", True), "half_val": (13, "int32", True),
+    },
     "Function": {"name": (1, "string", False)},
     "AttrList": {
         "s": (2, "bytes", True), "i": (3, "int64", True), "f": (4, "float", True), "b": (5, "bool", True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def _node(layer: Layer, blobs: Sequence[Array]) -> ViewNode:
 
 def _weight(layer: Layer, number: int, array: Array) -> ViewTensor:
     name = f"{layer.name} blob {number}"
-    return ViewTensor(name, "float32", array.shape, statistics=statistics_of(array))
+    return ViewTensor(name, "float32", array.shape, weight=partial(statistics_of, array))
 
 
 def _shown(values: Sequence[Any]) -> str:

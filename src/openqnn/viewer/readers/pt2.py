@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def _tensors(program: Program) -> Iterator[tuple[str, ViewTensor]]:
     for name, info in program.tensors.items():
         dtype = info.dtype.label if isinstance(info.dtype, DType) else str(info.dtype)
         held = program.arrays.get(state.get(name, ""))
-        statistics = None if held is None else statistics_of(held)
-        yield name, ViewTensor(state.get(name, name), dtype, info.dims, "", "", statistics)
+        weight = None if held is None else partial(statistics_of, held)
+        yield name, ViewTensor(state.get(name, name), dtype, info.dims, weight=weight)
 
 
 def _tensor_of(name: str, tensors: dict[str, ViewTensor]) -> ViewTensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from openqnn.frontends.tensorflow.graph_messages import read_message, type_name
 from openqnn.frontends.tensorflow.kinds import SAVED_MODEL_FILES
 from openqnn.viewer.from_graph import INPUT
 from openqnn.viewer.readers.tensor_words import ends_with, shortened
+from openqnn.viewer.readers.tensorflow_values import constant_figures
 from openqnn.viewer.view import View, ViewNode, ViewTensor
 
 MOST: Final = 200_000  # nodes, with those of functions in place of their calls
@@ -207,8 +209,10 @@ def _tensor(name: str, flat: _Flat) -> ViewTensor:
     dtype = next((attr[key].type for key in ("dtype", "T", "DstT") if key in attr), 0)
     shape: tuple[int | str, ...] | None = None
     if _is_constant(node):
-        shape = _dims(attr["value"].tensor.tensor_shape)
-    elif "_output_shapes" in attr and index < len(attr["_output_shapes"].list.shape):
+        held = attr["value"].tensor
+        figures = partial(constant_figures, held)
+        return ViewTensor(name, type_name(held.dtype), _dims(held.tensor_shape), weight=figures)
+    if "_output_shapes" in attr and index < len(attr["_output_shapes"].list.shape):
         shape = _dims(attr["_output_shapes"].list.shape[index])
     elif "shape" in attr:
         shape = _dims(attr["shape"].shape)

@@ -36,7 +36,7 @@ def record_tensor(tensor: NetTensor) -> ViewTensor:
     except ValueError:
         label, width = f"type {tensor.dtype:#x}", 0
     quant = "" if tensor.quant is None else quant_words(tensor.quant, width)
-    return ViewTensor(tensor.name, label, tensor.dims, quant)
+    return ViewTensor(tensor.name, label, tensor.dims, quant, "the binary" if quant else "")
 
 
 def quant_words(quant: NetQuant, width: int = 0) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,10 +64,10 @@ def _option(name: str, value: Any) -> str:
 def _tensor(tensor: Tensor) -> ViewTensor:
     open_ones = tensor.signature or tensor.shape
     shape = tuple(d if d >= 0 else "?" for d in open_ones)
-    statistics = None if tensor.data is None else statistics_of(tensor.data)
+    weight = None if tensor.data is None else partial(statistics_of, tensor.data)
     encoding = _encoding(tensor)
     origin = "the TFLite file" if encoding else ""
-    return ViewTensor(tensor.name, tensor.type.lower(), shape, encoding, origin, statistics)
+    return ViewTensor(tensor.name, tensor.type.lower(), shape, encoding, origin, weight=weight)
 
 
 def _encoding(tensor: Tensor) -> str:
