@@ -79,32 +79,6 @@ def softplus(node: Node, b: Builder) -> Instead:
     return b.neuron("SOFTPLUS", node.x(0), **parameters)
 
 
-@rule("ElementWiseAdd", "ElementWiseBinary", half=True)
-def added_numbers_first(node: Node, b: Builder) -> Instead:
-    # (x + numbers) * number: of the numbers the library takes the first for all, unless their last axis is a
-    # multiple of 32, behind a Reshape too. With the numbers as the first operand it is right.
-    if not _is(node, "ElementWiseAdd", "ADD") or not node.out.dtype.is_float:
-        return None
-    x, numbers = node.x(0), node.x(1)
-    if x.is_constant or not numbers.is_constant or numbers.size == 1 or not _is_scaled(node):
-        return None
-    return b(node.op, numbers, x, dtypes=[node.out.dtype], **node.params)
-
-
-def _is(node: Node, op: str, operation: str) -> bool:
-    return node.op == op or (node.op == "ElementWiseBinary" and node.enum("operation") == operation)
-
-
-def _is_scaled(node: Node) -> bool:
-    """Whether the result is multiplied by one number."""
-    return any(
-        _is_scaled(user)
-        if user.op == "Reshape"
-        else _is(user, "ElementWiseMultiply", "MULTIPLY") and any(scalar(v) is not None for v in user.inputs)
-        for user in node.out.users
-    )
-
-
 @rule("ElementWiseFmod")
 def floored_remainder(node: Node, b: Builder) -> Instead:
     # "OpValidator not found"; the generic FMOD and MOD are refused too. Integers have ElementWiseMod.
