@@ -9,11 +9,11 @@ from openqnn.errors import UsageError
 from openqnn.ir import Graph
 from openqnn.ir.verify import verify as verify_graph
 from openqnn.ops import infer_outputs
-from openqnn.passes.cleanup import merge_repeated, merge_reshapes, merge_views, remove_dead_code
 from openqnn.passes.explain import Explain
 from openqnn.passes.fold_affine import fold_affine
 from openqnn.passes.fold_constants import fold_constants, merge_constants
 from openqnn.passes.fold_pad import fold_pad
+from openqnn.passes.merge_repeated import merge_repeated, merge_reshapes, merge_views, remove_dead_code
 from openqnn.passes.minimise_transposes import minimise_transposes
 from openqnn.passes.patterns import activation, linear, norm, space_depth
 from openqnn.passes.remove_identities import remove_identities

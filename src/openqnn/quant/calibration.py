@@ -22,7 +22,7 @@ from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.ir import Array, Graph, Value
 from openqnn.quant.observe.observers import Observer, Seen, Statistics, Watch
 from openqnn.quant.observe.tallies import Tallies, bins_room
-from openqnn.quant.observe.together import Panel
+from openqnn.quant.observe.together import ObservedTogether
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.taps import Runner, TappedGraph
 from openqnn.worker.c_function import usable_processors
@@ -160,7 +160,7 @@ class _Worker:
     def __init__(self, tapped: TappedGraph, observers: Mapping[str, Observer], tallies: Tallies) -> None:
         self._runner = Runner(tapped)
         self._panels = [
-            Panel(self._runner.buffer, arrays, observers, tallies) for arrays in self._runner.shown
+            ObservedTogether(self._runner.buffer, arrays, observers, tallies) for arrays in self._runner.shown
         ]
 
     def run(self, turn: int, arrays: Mapping[str, Array], stop: Event) -> dict[str, Seen]:

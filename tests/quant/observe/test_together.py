@@ -10,7 +10,7 @@ from openqnn.quant.observe import tallies as tally
 from openqnn.quant.observe import together as panel_module
 from openqnn.quant.observe.observers import BINS, PLACES, SAMPLE, Bins, Observer, Statistics, Watch
 from openqnn.quant.observe.tallies import Tallies, bins_room
-from openqnn.quant.observe.together import GAP, Panel
+from openqnn.quant.observe.together import GAP, ObservedTogether
 
 PLAIN = Watch.EXTREMES | Watch.HISTOGRAM
 PIECE = 2048  # numbers of which the extremes are found at a time
@@ -57,7 +57,7 @@ def test_together_as_alone(watch: Watch, waiting: int, spoilt: bool, monkeypatch
     special = watch | Watch.CHANNELS
     want, found = (observers(arrays, watch, special) for _ in range(2))
     tallies = Tallies(found)
-    panels = [Panel(buffer, arrays, found, tallies) for _ in range(2)]  # as of two threads
+    panels = [ObservedTogether(buffer, arrays, found, tallies) for _ in range(2)]  # as of two threads
     for turn in range(9):
         buffer.view(np.float32)[:] = np.maximum(rng.standard_normal(SIZE) * 2.0 ** (turn % 5), -1.5)
         arrays["large"][..., ::7] = 0
@@ -79,7 +79,7 @@ def test_arrays_of_other_types_and_places_are_looked_at_alone() -> None:
     arrays = {"half": buffer.view(np.float16)[:4], "elsewhere": np.array([1, -2], np.float32)}
     arrays["half"][:] = [1, 2, -3, 0.5]
     found = {n: Observer(PLAIN, a.shape) for n, a in arrays.items()}
-    panel = Panel(buffer, arrays, found, Tallies(found))
+    panel = ObservedTogether(buffer, arrays, found, Tallies(found))
     seen = panel.look(0)
     assert {n: (s.low, s.high) for n, s in seen.items()} == {"half": (-3, 2), "elsewhere": (-2, 1)}
 
@@ -87,7 +87,7 @@ def test_arrays_of_other_types_and_places_are_looked_at_alone() -> None:
 def test_what_has_not_been_seen_has_no_range() -> None:
     buffer = np.zeros(64, np.uint8)
     found = {"x": Observer(PLAIN, (16,))}
-    Panel(buffer, {"x": buffer.view(np.float32)}, found, Tallies(found)).hand_over()
+    ObservedTogether(buffer, {"x": buffer.view(np.float32)}, found, Tallies(found)).hand_over()
     assert (found["x"].statistics().count, found["x"].statistics().low) == (0, 0.0)
 
 
@@ -97,7 +97,7 @@ def test_what_waits_is_limited_however_many_samples_there_are(monkeypatch: pytes
     buffer[:] = np.arange(100)
     found = {"x": Observer(PLAIN, (100,))}
     tallies = Tallies(found)
-    panel = Panel(buffer.view(np.uint8), {"x": buffer}, found, tallies)
+    panel = ObservedTogether(buffer.view(np.uint8), {"x": buffer}, found, tallies)
     bins = found["x"].bins
     assert bins is not None
     counted: list[int] = []

@@ -14,8 +14,8 @@ from openqnn.errors import InputError, UsageError
 from openqnn.ir import Graph, Node, Port, Value
 from openqnn.ops import Builder, Kind, kind_of, schema_of
 from openqnn.ops.layout import is_reshape, permutation_of
-from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.explain import Explain
+from openqnn.passes.merge_repeated import remove_dead_code
 
 
 @dataclass(frozen=True, slots=True)

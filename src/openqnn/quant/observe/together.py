@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 Spans = Sequence[tuple[int, int]]  # from where to where in a buffer, in the order of their starts
 
 
-class Panel:
+class ObservedTogether:
     """Tensors that a thread sees at the same time, in arrays that every sample overwrites.
 
     `look` at each sample, and `hand_over` in the end what observers were not told at once.

@@ -9,10 +9,10 @@ from openqnn.ir import Graph, Node, Value
 from openqnn.ir.clone import clone_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs, schema_of
-from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.fold_constants import fold_constants
+from openqnn.passes.merge_repeated import remove_dead_code
 from openqnn.targets.htp.boundary import fit_border, keep_types
 from openqnn.targets.htp.matmul import ON_BLOCKS
 from openqnn.targets.htp.ranks import fit_rank, merge_views, refuse_rank

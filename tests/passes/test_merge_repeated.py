@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from openqnn.passes import Explain
-from openqnn.passes.cleanup import merge_repeated, remove_dead_code
 from openqnn.passes.fold_constants import fold_constants, merge_constants
+from openqnn.passes.merge_repeated import merge_repeated, remove_dead_code
 from openqnn.passes.remove_identities import remove_identities
 from openqnn.runtime.cpu import executable as cpu
 from tests.passes.harness import check, graph_of, ops, reasons
