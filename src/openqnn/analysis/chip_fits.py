@@ -20,7 +20,6 @@ NETWORKS_16 = (
     "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "efficientformer_l1",
     "levit_128s", "albert_base_v2", "mobilebert_uncased",
 )  # fmt: skip
-NETWORKS_FLOAT = tuple(sorted({*NETWORKS_8, *NETWORKS_16}))
 
 
 @dataclass(frozen=True, slots=True)

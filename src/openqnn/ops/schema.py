@@ -250,11 +250,6 @@ def op(body: type) -> OpSchema:
     return register(schema)
 
 
-def only_when(param: Param, enum_name: str, member: str) -> Param:
-    """A parameter that belongs to one member of an enum parameter, such as nearest_mode to NEAREST."""
-    return replace(param, when=(enum_name, member))
-
-
 # -- the vocabulary of class bodies --------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -390,8 +390,3 @@ def _turned(real: Array, found: Array, direct: float) -> str:
         if real.shape[axis] > 1 and _sqnr(np.flip(real, axis), found) > max(direct + 10, 8):
             return f"with axis {axis} reversed"
     return ""
-
-
-def strongest(diagnoses: Sequence[Diagnosis]) -> Diagnosis | None:
-    """The layer to look at first, where one is broken."""
-    return next((d for d in diagnoses if d.broken), None)

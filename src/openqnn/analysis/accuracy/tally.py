@@ -13,7 +13,6 @@ from openqnn.runtime.metrics import decibels
 BINS = 64
 FEW = 4096  # values of a tensor of one sample that histograms and moments are made from
 HALF_LARGEST = 65504.0
-HALF_LEAST = 6e-8  # half of the least number that float16 tells from zero
 
 
 @dataclass(slots=True)

@@ -119,9 +119,6 @@ class TensorEncoding:
             return self
         return replace(self, signed=True, offsets=tuple(o + self._middle for o in self.offsets))
 
-    def as_unsigned(self) -> TensorEncoding:
-        return replace(self, signed=False, offsets=self.unsigned_offsets)
-
     def limits(self) -> list[tuple[float, float]]:
         """The smallest and largest real number of each channel: of its scale, else as the file gives them."""
         if not self.scales:

@@ -14,7 +14,7 @@ from openqnn.api.custom_ops import declared_ops, own_words
 from openqnn.errors import OutputError
 from openqnn.vendor.deploy.devices import target_of
 from openqnn.viewer.diff_runs.compare_outputs import RESULT
-from openqnn.viewer.diff_runs.job_pool import DONE, FAILED, OVER, Job, JobPool
+from openqnn.viewer.diff_runs.job_pool import DONE, OVER, Job, JobPool
 from openqnn.viewer.diff_runs.run_config import NAME, RunConfig, save_config
 from openqnn.viewer.diff_runs.run_fields import GOLDEN, INFERENCES, OUTPUTS, TOGETHER
 from openqnn.worker.interpreter import interpreter_command
@@ -193,8 +193,3 @@ def _sides(run: DiffRun) -> tuple[Path, Path, str, str]:
         return golden, run.outputs("one"), config["one.model_json"], config["golden.mapping"]
     folders = Path(config["output_one.folder"]), Path(config["output_two.folder"])
     return *folders, config["output_two.model_json"], config["output_two.mapping"]
-
-
-def failed_lines(run: DiffRun) -> list[str]:
-    """The last lines of the jobs that failed."""
-    return [line for job in run.jobs if job.state == FAILED for line in job.said[-12:]]
