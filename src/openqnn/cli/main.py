@@ -17,6 +17,7 @@ from openqnn.cli.registry import COMMAND_GROUPS, command_named, command_names
 from openqnn.options.field import add_options
 from openqnn.options.trust import TrustOptions
 
+HELP = ([], ["-h"], ["--help"])
 FIRST_STEPS = (
     "openqnn demo                                 # the whole job in two minutes",
     "openqnn check model.onnx                     # what converts, and what not",
@@ -45,8 +46,9 @@ class _TopHelp(Help):
         return self._join_parts(parts)
 
 
-def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of some commands; of all unless they are named."""
+def parser(names: Sequence[str] | None = None, *, listed: bool = False) -> argparse.ArgumentParser:
+    """The parser of some commands; of all unless they are named. Where they are only `listed`, it knows none
+    of their options."""
     top = Parser(
         prog="openqnn",
         description="The Qualcomm QNN toolchain: convert, quantize, compile, run and inspect models.",
@@ -66,11 +68,13 @@ def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
             formatter_class=Help,
             allow_abbrev=False,
         )
+        p.set_defaults(run=command.run, parser=p)
+        if listed:
+            continue
         for group in command.groups:
             add_options(p, group)
         add_options(p, ReportOptions, command.missing_options())
         add_options(p, TrustOptions)
-        p.set_defaults(run=command.run, parser=p)
     return top
 
 
@@ -113,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser().print_help()
         return USAGE
     asked = words[:1] if words and words[0] in command_names() else None  # only that one is imported
-    arguments, unknown = _parsed(parser(asked), words)
+    arguments, unknown = _parsed(parser(asked, listed=words in HELP), words)
     if unknown:  # told by the command's own parser, which knows what is near
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return execute(lambda: _run(arguments))

@@ -13,6 +13,7 @@ from pathlib import Path
 from openqnn.cli.streams import mend_descriptors
 
 PREWARMED = ("qnn-net-run", "qnn-context-binary-generator")  # a library opens while they import
+HELP = {"-h", "--help"}
 
 mend_descriptors()
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is to be ignored
@@ -33,7 +34,7 @@ def tool() -> int:
     if name in ELSEWHERE:
         print(f"error: {name} is not part of openqnn [OQ140]\n  hint: {ELSEWHERE[name]}", file=sys.stderr)
         return 2
-    if name in PREWARMED:
+    if name in PREWARMED and not HELP & set(sys.argv):
         from openqnn.cli.prewarm import run_prewarmed
 
         return run_prewarmed(name)

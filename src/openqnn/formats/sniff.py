@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from pathlib import Path
 
 _CONTEXT = "a QNN context binary: `openqnn inspect` tells what is in it; qnn-net-run has --retrieve_context"
@@ -53,6 +52,8 @@ def other_than_context(path: str | os.PathLike[str]) -> str:
 
 def is_converted(path: Path) -> bool:
     """Whether a file is what QNN's converters write: a DLC, or the source of a model."""
+    import zipfile  # takes long
+
     if zipfile.is_zipfile(path):
         return True
     with path.open("rb") as file:

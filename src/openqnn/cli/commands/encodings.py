@@ -13,23 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.command import Command, print_json
 from openqnn.errors import InputError, OutputError, UsageError
-from openqnn.formats.encodings import (
-    VERSIONS,
-    TensorEncoding,
-    left_out,
-    looks_like_encodings,
-    may_replace,
-    read_encodings,
-    settled,
-    write_encodings,
-)
-from openqnn.formats.oqnn import is_oqnn
 from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
 from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
+    from openqnn.formats.encodings import TensorEncoding
     from openqnn.frontends.frontend import Importer
     from openqnn.ir import Encoding, Graph, Value
     from openqnn.quant.overrides import Finding
@@ -55,6 +45,8 @@ class Row:
 
 
 def run_encodings(arguments: Namespace) -> int:
+    from openqnn.formats.encodings import looks_like_encodings
+
     source, options = read_options(arguments, SourceOptions), read_options(arguments, EncodingsOptions)
     _check(options)
     settings = source.settings()
@@ -77,6 +69,8 @@ def run_encodings(arguments: Namespace) -> int:
 
 
 def _check(options: EncodingsOptions) -> None:
+    from openqnn.formats.encodings import VERSIONS
+
     if options.to and options.to not in VERSIONS:
         raise UsageError(f"--to {options.to}: no such version", hint=f"known: {', '.join(VERSIONS)}")
     if bool(options.to) != bool(options.output):
@@ -89,6 +83,8 @@ def _check(options: EncodingsOptions) -> None:
 
 def _file(path: str, settings: Mapping[str, Any], options: EncodingsOptions) -> int:
     """An encodings file takes the place of the model."""
+    from openqnn.formats.encodings import read_encodings
+
     if any(settings.values()):
         raise UsageError(f"{path} is an encodings file: shapes are for models")
     if options.lint:
@@ -119,6 +115,8 @@ def _opened(model: str) -> Importer:
 def _write(
     entries: Sequence[TensorEncoding], path: str, options: EncodingsOptions, origin: Importer | None
 ) -> int:
+    from openqnn.formats.encodings import left_out, may_replace, settled, write_encodings
+
     target = Path(options.output)
     if target.is_dir():
         raise OutputError(f"{target} is a directory")
@@ -213,6 +211,7 @@ def _few(values: Sequence[float]) -> str:
 
 def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
     """0 when every entry is for a tensor of the model and possible."""
+    from openqnn.formats.encodings import read_encodings
     from openqnn.quant.overrides import Status, match
 
     found = match(graph, read_encodings(options.lint), _names_in(model))
@@ -228,6 +227,8 @@ def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
 
 def _names_in(model: str) -> frozenset[str]:
     """All names of a source model: some of its tensors do not live on in the graph."""
+    from openqnn.formats.oqnn import is_oqnn
+
     if is_oqnn(model) or Path(model).suffix in _GRAPHS:
         return frozenset()
     return frozenset(_opened(model).names)

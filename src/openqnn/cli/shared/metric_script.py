@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openqnn.errors import InputError
-from openqnn.ir import Array
 
-Run = Callable[[Mapping[str, Any]], dict[str, Array]]
+if TYPE_CHECKING:
+    from openqnn.ir import Array
+
+Run: TypeAlias = "Callable[[Mapping[str, Any]], dict[str, Array]]"
 HINT = "it needs a function metric(run) that gives a number, and a number target that it has to reach"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +51,7 @@ def _opened(address: str) -> Iterator[None]:
     browser, which all users of a machine see, must not hold the token."""
     import tempfile
     import webbrowser
+    from html import escape
 
     with tempfile.TemporaryDirectory(prefix="openqnn-view-") as folder:
         file = Path(folder) / "open.html"

@@ -1,4 +1,7 @@
-"""qnn-net-run: read the options, run in a child process, tell what happened."""
+"""qnn-net-run: read the options, run in a child process, tell what happened.
+
+What takes time to import is imported where it is used: help does without it.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,10 @@ from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from openqnn.cli.command import Tool
-from openqnn.cli.shared.vendor_setup import (
-    check_prefix,
-    opened_binary,
-    print_version,
-    profiling,
-    remark,
-    required,
-    say,
-    setup,
-    show_log,
-    source,
-)
 from openqnn.errors import UsageError
-from openqnn.formats.input_list import InputList, read_input_list
-from openqnn.formats.profiling_window import Window
 from openqnn.options.device import DeviceRunOptions
 from openqnn.options.field import read_options
 from openqnn.options.net_run import (
@@ -35,13 +25,14 @@ from openqnn.options.net_run import (
     Tooling,
 )
 from openqnn.options.packages import OwnDeclarations
-from openqnn.runtime.run_config import RunConfig
-from openqnn.vendor.extra_outputs import Wanted
-from openqnn.vendor.net_run.results import unfinished
-from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings
-from openqnn.vendor.remote import run_files
-from openqnn.vendor.source import Source
-from openqnn.vendor.target_setup import SAVER_LIBRARY, Target, check_computes
+
+if TYPE_CHECKING:
+    from openqnn.formats.input_list import InputList
+    from openqnn.runtime.run_config import RunConfig
+    from openqnn.vendor.extra_outputs import Wanted
+    from openqnn.vendor.net_run.run_graphs import GraphRun, RunSettings
+    from openqnn.vendor.source import Source
+    from openqnn.vendor.target_setup import Target
 
 SKIP = "__"
 COMPILING = 24 * 3600.0  # seconds
@@ -50,6 +41,13 @@ MB = 1 << 20
 
 
 def run_net_run(arguments: Namespace) -> int:
+    from openqnn.cli.shared.vendor_setup import print_version, profiling, remark, say, setup, show_log
+    from openqnn.formats.input_list import read_input_list
+    from openqnn.vendor.extra_outputs import Wanted
+    from openqnn.vendor.net_run.results import unfinished
+    from openqnn.vendor.remote import run_files
+    from openqnn.vendor.target_setup import SAVER_LIBRARY, check_computes
+
     tooling = read_options(arguments, Tooling)
     if tooling.version:
         return print_version("qnn-net-run")
@@ -97,6 +95,9 @@ def _drop_results(folder: Path) -> None:
 
 def _check_device(profile: NetRunProfiling, config: RunConfig, records_only: bool) -> None:
     """What a run on a device has not."""
+    from openqnn.cli.shared.vendor_setup import say
+    from openqnn.vendor.target_setup import SAVER_LIBRARY
+
     if profile.profiling_level:
         raise UsageError(
             "--profiling_level measures in this process, and --target runs elsewhere",
@@ -116,6 +117,7 @@ def _on_device(
     wanted: Wanted,
     where: DeviceRunOptions,
 ) -> list[GraphRun]:
+    from openqnn.cli.shared.vendor_setup import remark
     from openqnn.vendor.deploy.device_run import Where, run_on_device
 
     place = Where(where.target, where.place, where.target_os, where.libraries)
@@ -130,6 +132,8 @@ def _check(
     profile: NetRunProfiling,
 ) -> None:
     """What argparse cannot say: flags that need or exclude each other."""
+    from openqnn.cli.shared.vendor_setup import required
+
     required(model.backend, "--backend")
     required(inputs.input_list, "--input_list")
     _check_source(model, outputs)
@@ -141,6 +145,8 @@ def _check(
 
 
 def _check_source(model: NetRunModel, outputs: NetRunOutputs) -> None:
+    from openqnn.cli.shared.vendor_setup import check_prefix, say
+
     if not (model.model or model.dlc_path or model.retrieve_context):
         raise UsageError("one of --model, --dlc_path and --retrieve_context is required")
     if model.retrieve_context and model.dlc_path:
@@ -173,6 +179,9 @@ def _settings(
     profile: NetRunProfiling,
     config: RunConfig,
 ) -> RunSettings:
+    from openqnn.formats.profiling_window import Window
+    from openqnn.vendor.net_run.run_graphs import RunSettings
+
     cache = inputs.max_input_cache_size_mb
     return RunSettings(
         lists,
@@ -195,6 +204,9 @@ def _settings(
 
 @contextmanager
 def _opened(model: NetRunModel) -> Generator[Source]:
+    from openqnn.cli.shared.vendor_setup import opened_binary, source
+    from openqnn.vendor.source import Source
+
     if not model.retrieve_context:
         yield source(model.model, model.dlc_path, model.model_prefix)
         return
