@@ -60,6 +60,7 @@ from benchmarks.report import Section
 from openqnn.api.quantize import quantize
 from openqnn.errors import OpenQnnError
 from openqnn.ir import DType, Graph
+from openqnn.runtime.metrics import sqnr
 from tests.models.fetch import cache_directory, model_path
 from tests.models.sets import SETS, DataSet, data_set, shapes_of
 
@@ -71,15 +72,13 @@ CAP = 100.0  # dB: what is closer is equal
 DEQUANTIZE, MOST_REAL = "Dequantize", 0.02  # a share of nodes in floating point that is worth a note
 
 
-def sqnr(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> float:
+def mean_sqnr(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> float:
     """The mean over the outputs of 10 log10(signal / noise), each over all samples."""
     figures: list[float] = []
     for name, first in wanted[0].items():
         if first.dtype.kind == "f":
-            a, b = (
-                np.concatenate([s[name].ravel() for s in side]).astype(np.float64) for side in (found, wanted)
-            )
-            figures.append(min(10 * float(np.log10((b**2).sum() / max(((a - b) ** 2).sum(), 1e-30))), CAP))
+            both = (np.concatenate([s[name].ravel() for s in side]) for side in (wanted, found))
+            figures.append(min(sqnr(*both), CAP))
     return float(np.mean(figures))
 
 
@@ -165,10 +164,10 @@ class Judge:
         start = time.process_time()
         graphs = {OURS: self.ours(proto, model, bits, data.calibration)}
         row.seconds = time.process_time() - start
-        row.ours = row.strict = sqnr(self.run(graphs[OURS], data.evaluation), wanted)
+        row.ours = row.strict = mean_sqnr(self.run(graphs[OURS], data.evaluation), wanted)
         if bits == min(WIDTHS) or real_share(graphs[OURS]):
             strict = self.ours(proto, model, bits, data.calibration, wide=False)
-            row.strict = sqnr(self.run(strict, data.evaluation), wanted)
+            row.strict = mean_sqnr(self.run(strict, data.evaluation), wanted)
         for peer in PEERS:
             found = self.kept.get(f"{model}/{bits}/{peer}")
             if isinstance(found, float):
@@ -219,7 +218,7 @@ class Judge:
             return
         try:
             graph = imported(path, data.shapes, encodings)
-            row.simulated[peer] = sqnr(_named(self.run(graph, data.evaluation), wanted), wanted)
+            row.simulated[peer] = mean_sqnr(_named(self.run(graph, data.evaluation), wanted), wanted)
         except (OpenQnnError, PeerError) as e:
             row.notes.append(f"{peer} here: {' '.join(str(e).split())[:120]}")
             return
@@ -237,7 +236,7 @@ class Judge:
 
                 def ask(path: Path = path, bits: int = bits, per_channel: bool = per_channel) -> float:
                     recipe_model((simple, proto), data.calibration, bits, per_channel, path)
-                    return sqnr(run_onnx(path, data.evaluation, literal=True), wanted)
+                    return mean_sqnr(run_onnx(path, data.evaluation, literal=True), wanted)
 
                 self._keep(f"{model}/{bits}/{peer}", ask)
         keys = [f"{model}/{bits}/{PEERS[2]}" for bits in WIDTHS]
@@ -256,7 +255,7 @@ class Judge:
             return
         for key, bits in zip(keys, WIDTHS, strict=True):
             found = outputs_in(folder / f"outputs-{bits}.npz", len(wanted))
-            self._keep(key, lambda f=found: sqnr(f, wanted))
+            self._keep(key, lambda f=found: mean_sqnr(f, wanted))
 
     def _keep(self, key: str, figure: Callable[[], float | str]) -> None:
         if key in self.kept:
@@ -290,10 +289,10 @@ class Judge:
         if row.samples < min(FEWEST, len(wanted)) and sum(a.size for t in truth for a in t.values()) < MANY:
             row.notes.append(f"HTP: {row.samples} samples in the time say nothing")
             return
-        row.htp[SIMULATED] = sqnr(self.run(graphs[OURS], feeds), truth)
+        row.htp[SIMULATED] = mean_sqnr(self.run(graphs[OURS], feeds), truth)
         for who, graph in graphs.items():
             try:
-                row.htp[who] = sqnr(_named(self.run(graph, feeds, "htp"), truth), truth)
+                row.htp[who] = mean_sqnr(_named(self.run(graph, feeds, "htp"), truth), truth)
             except OpenQnnError as e:
                 row.notes.append(f"HTP, {who}: {' '.join(str(e).split())[:120]}")
 

@@ -21,6 +21,7 @@ import numpy as np
 import openqnn
 from openqnn.errors import OpenQnnWarning
 from openqnn.ir import Array, Graph
+from openqnn.runtime.metrics import sqnr
 from tests.models.fetch import cache_directory
 from tests.models.samples import IMAGENET_MEAN, IMAGENET_STD, photo, planes
 
@@ -97,9 +98,8 @@ def outputs(graph: Graph, feeds: Sequence[dict[str, Array]], backend: str = "cpu
 
 
 def decibels(wanted: Sequence[Array], found: Sequence[Array]) -> float:
-    signal = sum(float((a**2).sum()) for a in wanted)
-    noise = sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, found, strict=True))
-    return min(10 * float(np.log10(signal / max(noise, 1e-30))), 200.0)
+    both = (np.concatenate([array.ravel() for array in side]) for side in (wanted, found))
+    return min(sqnr(*both), 200.0)
 
 
 def measure(path: Path) -> list[Row]:

@@ -8,6 +8,7 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
+from openqnn.runtime.metrics import sqnr
 from tests.qnn.nets import needs_htp
 
 pytestmark = [needs_htp, pytest.mark.filterwarnings("ignore::openqnn.OpenQnnWarning")]
@@ -32,4 +33,4 @@ def test_angles_of_many_turns_keep_their_parts() -> None:
     given = sample(33)
     with openqnn.Session(graph) as real, openqnn.Session(fixed, backend="htp") as htp:
         (want,), (got,) = real.run(given).values(), htp.run(given).values()
-    assert 10 * np.log10((want**2).sum() / ((want - got) ** 2).sum()) > 28
+    assert sqnr(want, got) > 28

@@ -11,6 +11,7 @@ import pytest
 import openqnn
 from openqnn.ir import DType, Graph, Value
 from openqnn.ops import Builder
+from openqnn.runtime.metrics import sqnr
 from tests.qnn.nets import needs_htp
 
 pytestmark = needs_htp
@@ -45,7 +46,7 @@ def noise(graph: Graph, **choices: Any) -> float:
     fixed = openqnn.quantize(graph, data, algorithms=(), **choices)
     with openqnn.Session(graph) as real, openqnn.Session(fixed, backend="htp") as htp:
         (want,), (found,) = (session.run(data[0]).values() for session in (real, htp))
-    return float(10 * np.log10(np.square(want).sum() / np.square(want - found).sum()))
+    return sqnr(want, found)
 
 
 @pytest.mark.parametrize("width", [8, 16])

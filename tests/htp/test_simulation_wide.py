@@ -12,6 +12,7 @@ import pytest
 import openqnn
 from openqnn.ir import Array, DType, Encoding, Given, Graph, Value
 from openqnn.ops import Builder
+from openqnn.runtime.metrics import sqnr
 from openqnn.targets.htp.kernels.words.curves import HIGHEST
 from openqnn.targets.htp.kernels.words.products import goes_astray, taps
 from tests.qnn.nets import needs_htp
@@ -174,8 +175,7 @@ def test_the_quantizer_leaves_such_filters_8_bits(width: int, bits: int) -> None
     for made, backend in ((graph, "cpu"), (fixed, "htp")):
         with openqnn.Session(made, backend=backend) as session:
             results += session.run({"x": samples[0]}).values()
-    noise = 10 * np.log10(np.square(results[0]).sum() / np.square(results[0] - results[1]).sum())
-    assert noise > (35 if bits == 8 else 65)
+    assert sqnr(*results) > (35 if bits == 8 else 65)
 
 
 @pytest.mark.parametrize("bits", [8, 16])

@@ -23,6 +23,7 @@ from openqnn.ort_qnn import (
     qnn_preprocess_model,
     quantize,
 )
+from openqnn.runtime.metrics import sqnr
 from tests.cli.tool import assert_refused
 from tests.cli.tool import openqnn as command
 from tests.models.fetch import model_path, static_shapes
@@ -47,9 +48,8 @@ def varied(model: str, count: int = 8) -> list[dict[str, Any]]:
     return [{n: (a * f).astype(a.dtype) for n, a in inputs.items()} for f in factors]
 
 
-def sqnr(wanted: list[Any], found: list[Any]) -> float:
-    real, other = (np.concatenate([np.ravel(a).astype(np.float64) for a in each]) for each in (wanted, found))
-    return float(10 * np.log10((real**2).sum() / max(((real - other) ** 2).sum(), 1e-30)))
+def over_all(wanted: list[Any], found: list[Any]) -> float:
+    return sqnr(*(np.concatenate([np.ravel(array) for array in each]) for each in (wanted, found)))
 
 
 def provided(provider: Provider, model: Path, samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def test_onnx_runtime_computes_as_our_simulation(model: str, act_bw: int, tmp_pa
             real += [floats.run(sample)[name] for name in names]
             ours += [simulation.run(sample)[name] for name in names]
             found += theirs.run(names, sample)
-    assert sqnr(real, found) >= sqnr(real, ours) - 1.5
+    assert over_all(real, found) >= over_all(real, ours) - 1.5
 
 
 @each_provider()
@@ -120,7 +120,7 @@ def test_it_is_read_back_with_its_encodings(tmp_path: Path) -> None:
     sample = sample_inputs("mnist_conv")
     with openqnn.Session(made) as first, openqnn.Session(again) as second:
         for wanted, found in zip(first.run(sample).values(), second.run(sample).values(), strict=True):
-            assert sqnr([wanted], [found]) > 35
+            assert over_all([wanted], [found]) > 35
     assert [v.name for v in again.inputs] == [v.name for v in graph.inputs]
     first_scales = [graph.inputs[0].encoding.scale for graph in (made, again) if graph.inputs[0].encoding]
     np.testing.assert_allclose(*first_scales, rtol=1e-6)  # float32 in the file

@@ -15,6 +15,7 @@ from openqnn.api.quantize import prepared_for, quantize
 from openqnn.ir import Array, DType, Encoding, Given, Graph
 from openqnn.quant.auto_widths import DECIBELS, FILTER, MIXED, SMALL_NODE, SQUARE, wide_nodes
 from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.runtime.metrics import decibels
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 
@@ -31,7 +32,7 @@ def sqnr(graph: Graph, fixed: Graph, feeds: list[dict[str, Array]]) -> float:
     with openqnn.Session(graph) as real, openqnn.Session(fixed) as other:
         pairs = [(real.run(f), other.run(f)) for f in feeds]
     signal = sum(float(np.square(a[k]).sum()) for a, _ in pairs for k in a)
-    return 10 * np.log10(signal / sum(float(np.square(a[k] - b[k]).sum()) for a, b in pairs for k in a))
+    return decibels(signal, sum(float(np.square(a[k] - b[k]).sum()) for a, b in pairs for k in a))
 
 
 def test_the_spectrum_of_a_signal() -> None:

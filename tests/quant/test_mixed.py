@@ -16,6 +16,7 @@ from openqnn.options.quantizer import ALGORITHMS
 from openqnn.quant.algorithms import AFTER, BEFORE
 from openqnn.quant.algorithms.mixed_precision import WIDE, described, units_of
 from openqnn.quant.recipe import FLOAT, Recipe
+from openqnn.runtime.metrics import decibels
 from tests.models.fetch import model_path
 from tests.models.sets import data_set, shapes_of
 from tests.passes.harness import graph_of
@@ -38,7 +39,7 @@ def sqnr(fixed: Graph) -> float:
         pairs = [(real.run(d), other.run(d)) for d in data()]
     signal = sum(float(np.square(a[n]).sum()) for a, _ in pairs for n in a)
     noise = sum(float(np.square(a[n] - b[n]).sum()) for a, b in pairs for n in a)
-    return 10 * np.log10(signal / noise)
+    return decibels(signal, noise)
 
 
 def reached(**choices: Any) -> tuple[Graph, Outcome]:

@@ -19,6 +19,7 @@ from openqnn.ir import DType, Encoding, Given, Graph
 from openqnn.ir.graph_text import parse_graph
 from openqnn.ops import Builder
 from openqnn.quant.recipe import FLOAT, Method, Scheme
+from openqnn.runtime.metrics import sqnr
 from tests.models.fetch import model_path, static_shapes
 from tests.models.samples import sample_inputs
 from tests.passes.harness import graph_of, random_inputs
@@ -46,11 +47,7 @@ def run(graph: Graph, backend: str = "cpu", model: str = MODEL) -> Arrays:
 
 def worst(found: Arrays, model: str = MODEL) -> float:
     """The lowest signal to noise ratio of all outputs, in dB."""
-    ratios: list[float] = []
-    for name, real in reference(model).items():
-        signal, noise = (float(np.square(a.astype(np.float64)).sum()) for a in (real, real - found[name]))
-        ratios.append(10 * np.log10(signal / max(noise, 1e-20 * signal)))
-    return min(ratios)
+    return min(sqnr(real, found[name]) for name, real in reference(model).items())
 
 
 def quantized(**choices: Any) -> Graph:

@@ -10,6 +10,7 @@ from openqnn.api.quantize import HTP, prepared_for, quantize, recipe_of
 from openqnn.ir import Array, DType, Encoding, Given, Graph
 from openqnn.ops import Builder
 from openqnn.quant.algorithms.smooth_activations import places_of, smooth_activations
+from openqnn.runtime.metrics import decibels
 from tests.models.fetch import model_path
 from tests.models.samples import sample_inputs
 from tests.models.sets import shapes_of
@@ -80,7 +81,7 @@ def test_eight_bits_gain_six_decibels() -> None:
     net = Transformer()
     data, unseen = net.data(16), net.data(8)
     plain, smooth = (quantize(net.graph, data, algorithms=a) for a in ((), ("smoothquant",)))
-    assert 10 * np.log10(noise(net.graph, plain, unseen) / noise(net.graph, smooth, unseen)) > 6
+    assert decibels(noise(net.graph, plain, unseen), noise(net.graph, smooth, unseen)) > 6
 
 
 def test_half_of_the_difference_goes_into_the_weights() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, log10
 
@@ -124,18 +123,6 @@ def kl_divergence(reference: Array, found: Array, bins: int = 128) -> float:
     p = p / p.sum()
     q = q / q.sum()
     return float((p * np.log(p / q)).sum())
-
-
-METRICS: Mapping[str, Callable[[Array, Array], float]] = {
-    "sqnr": sqnr,
-    "cosine": cosine,
-    "mse": mean_squared_error,
-    "mae": mean_absolute_error,
-    "max": largest_error,
-    "relative": relative_error,
-    "top1": top_k,
-    "kl": kl_divergence,
-}
 
 
 def _vectors(reference: Array, found: Array) -> tuple[Array, Array]:
