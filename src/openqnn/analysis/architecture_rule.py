@@ -56,7 +56,7 @@ class Inspected:
             yield self.output(node)
 
     def is_wide(self, node: NetNode) -> bool:
-        """Its result has 16 bits in fixed point."""
+        """Whether a node's result has 16 bits in fixed point."""
         return self.output(node).dtype in (abi.UFIXED_16, abi.SFIXED_16)
 
     def named(self, *ops: str) -> Iterator[NetNode]:

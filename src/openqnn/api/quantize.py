@@ -45,8 +45,7 @@ from openqnn.quant.verdict import Verdict
 from openqnn.runtime.compare import Outputs
 from openqnn.targets.htp.boundary import keep_types
 from openqnn.targets.htp.limits import is_from_zero
-from openqnn.targets.registry import BUILT_IN as CPU
-from openqnn.targets.registry import HTP, find_target
+from openqnn.targets.registry import HTP, find_target, fixed_point_targets
 from openqnn.vendor.validate import Verdict as Validity
 from openqnn.vendor.validate import validate_net
 
@@ -163,8 +162,9 @@ def _split(
 
 
 def _check_usage(backend: str, float_fallback: bool, data: Any) -> None:
-    if backend not in (HTP, CPU):
-        raise UsageError(f"graphs in fixed point are made for 'htp' or 'cpu', not for {backend!r}")
+    if backend not in (known := fixed_point_targets()):
+        names = " or ".join(map(repr, known))
+        raise UsageError(f"graphs in fixed point are made for {names}, not for {backend!r}")
     if float_fallback and data is not None:
         raise UsageError("float_fallback takes no data: it is for encodings that come with the model")
 
@@ -195,7 +195,7 @@ def _finish(
     made: Graph, opened: Graph, known: Mapping[str, Given], float_fallback: bool, bias_bw: int
 ) -> None:
     """Integers go in and come out in the types that they had, and what nobody asked for is told."""
-    keep_types(made, {v.name: v.dtype for v in (*opened.inputs, *opened.outputs) if v.dtype.is_integer})
+    keep_integers(made, opened)
     say_wide_biases(made, bias_bw)
     _say_from_zero(made, known)
     if float_fallback and not _computes_fixed(made):
@@ -204,6 +204,11 @@ def _finish(
             OpenQnnWarning,
             stacklevel=3,
         )
+
+
+def keep_integers(made: Graph, opened: Graph) -> None:
+    """Gives a graph in fixed point the integer inputs and outputs that the one it was made from has."""
+    keep_types(made, {v.name: v.dtype for v in (*opened.inputs, *opened.outputs) if v.dtype.is_integer})
 
 
 def _say_from_zero(made: Graph, known: Mapping[str, Given]) -> None:
@@ -318,7 +323,7 @@ class _Job:
         return applied.graph
 
     def _float_width(self, recipe: Recipe) -> int:
-        """That of the recipe, or a narrower one in which all is given that is given in floats."""
+        """The recipe's width of floats, or a narrower one where all given floats have that."""
         said = set(self._given_floats().values())
         return min(recipe.float_bw, *said) if len(said) == 1 else recipe.float_bw
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from openqnn.api.quantize import accepted, prepared_for, read_given
+from openqnn.api.quantize import accepted, keep_integers, prepared_for, read_given
 from openqnn.ir import Array, Given, Graph
 from openqnn.ir.oqnn import load_graph, save_graph
 from openqnn.passes.set_float_width import set_float_width
@@ -21,8 +21,7 @@ from openqnn.quant.apply_recipe import Calibrated, measure
 from openqnn.quant.observe.observers import Statistics
 from openqnn.quant.overrides import along_channels
 from openqnn.quant.recipe import Method, Recipe
-from openqnn.targets.htp.boundary import keep_types
-from openqnn.targets.registry import HTP, find_target
+from openqnn.targets.registry import QUANTIZED, find_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Variant:
     recipe: Recipe
     algorithms: tuple[str, ...] = ()
     overrides: str = ""
-    backend: str = HTP
+    backend: str = QUANTIZED
     soc: str | int | None = None
 
     @property
@@ -65,8 +64,7 @@ class SharedCalibration:
             set_float_width(made.graph, variant.recipe.float_bw, variant.recipe.float_bias_bw)
         made.graph.provenance = made.provenance
         find_target(variant.backend).finish_fixed(made.graph, clips=bool(self.given))
-        borders = (*whole.inputs, *whole.outputs)
-        keep_types(made.graph, {v.name: v.dtype for v in borders if v.dtype.is_integer})
+        keep_integers(made.graph, whole)
         return made.graph
 
 

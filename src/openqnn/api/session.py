@@ -17,6 +17,7 @@ from openqnn.formats.mapped import check_unchanged, files_behind
 from openqnn.ir import Array, Graph, Value
 from openqnn.qnn.op_package_library import OpPackages, op_package_libraries
 from openqnn.runtime.boundary import accepted, fitting, outward, shapes_text
+from openqnn.targets.registry import target_of_backend
 
 if TYPE_CHECKING:
     from openqnn.runtime.runner import Runner
@@ -165,20 +166,21 @@ class Session:
     def _check_usage(self) -> None:
         if self._partition is not None and self.backend != AUTO:
             raise UsageError("a partition goes with several backends", hint=f'backend="{AUTO}"')
-        if self._binary and self.backend in ("cpu", AUTO):
+        built_in = target_of_backend(self.backend).is_built_in
+        if self._binary and (built_in or self.backend == AUTO):
             raise UsageError(
                 f"{self._binary} runs on the library that made it, not on the built-in backend",
                 hint='backend="htp" or backend="libQnnCpu.so"',
             )
-        if self._soc is not None and self.backend == "cpu":
+        if self._soc is not None and built_in:
             raise UsageError("a SoC can only be chosen for HTP", hint='backend="htp"')
-        if self._settings and self.backend == "cpu":
+        if self._settings and built_in:
             raise UsageError("settings are those of HTP", hint='backend="htp"')
         if self._settings and self._binary:
             raise UsageError(f"{self._binary} is compiled, with settings of its own")
 
     def _compile(self, graph: Graph) -> Runner:
-        if self.backend == "cpu":
+        if target_of_backend(self.backend).is_built_in:
             _check_none(self._packages)
             from openqnn.runtime.cpu.executable import CpuExecutable
 

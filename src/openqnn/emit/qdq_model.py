@@ -2,7 +2,7 @@
 
 ONNX Runtime computes it on any provider, and its QNN provider takes the pairs for the encodings of a QNN
 graph. Inputs and outputs have the source model's names, shapes and types, and tensors their names in the
-graph. ONNX Runtime rounds once at each node, where HTP's integer arithmetic may round otherwise.
+graph. ONNX Runtime rounds once at each node, where a chip's integer arithmetic may round otherwise.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from openqnn.ir.graph import Graph, Node, Port, Value
 
 
 def subgraph(graph: Graph, kept: Collection[Node], name: str = "") -> Graph:
-    """These nodes, in the graph's order, with values copied under their names and constant data shared.
+    """A graph of some nodes of another, in its order; values are copied under their names, and constants
+    shared.
 
     What they read from others becomes an input; what others read, or the graph gives out, an output.
     """

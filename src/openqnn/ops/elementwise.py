@@ -454,4 +454,4 @@ class ElementWiseMux:
     in1 = tensor(variadic=True)
     out0 = result(1)
     infer = _as_first_choice
-    why_not = "only libQnnHtp has it, and what it computes there is not documented"
+    why_not = "what it computes is not documented"

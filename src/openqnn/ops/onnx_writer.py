@@ -36,9 +36,9 @@ class Sum:
     axis: int  # of channels
     channels: int
     shared: bool = False  # several ops read what it is rounded to
-    bare: bool = False  # HTP has a kernel for it that computes no activation but Relu,
+    bare: bool = False  # the kernel for it computes no activation but Relu,
     zero_first: bool = False  # or a Relu only where zero is the first step
-    folded: bool = False  # HTP has the data of one row in several, and clips for itself
+    folded: bool = False  # the kernel has the data of one row in several, and clips for itself
 
 
 class Body:

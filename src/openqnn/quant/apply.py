@@ -14,10 +14,9 @@ from openqnn.ir import MODEL, Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
 from openqnn.quant.auto_widths import least_span
-from openqnn.quant.block_encoding import block_encoding, why_no_blocks
+from openqnn.quant.block_encoding import block_encoding
 from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
 from openqnn.quant.join_integer_io import join_stored
-from openqnn.quant.least_top import least_top
 from openqnn.quant.observe.observers import Statistics
 from openqnn.quant.plan import (
     CALIBRATION,
@@ -44,7 +43,7 @@ from openqnn.targets.htp.kernels.bytes.requantize import is_copied
 from openqnn.targets.htp.kernels.layers import near_scales
 from openqnn.targets.htp.kernels.words.curves import HIGHEST
 from openqnn.targets.htp.kernels.words.products import FEW_TAPS, MANY_TAPS, goes_astray, least_scale
-from openqnn.targets.htp.limits import joins_layer, truncation_bias
+from openqnn.targets.htp.limits import joins_layer, least_top, truncation_bias, why_no_blocks
 
 INT16_LARGEST, INT32_LARGEST = (1 << 15) - 1, (1 << 31) - 1
 NORM_WIDTH = 8  # bits of the scales of norms: HTP takes no others

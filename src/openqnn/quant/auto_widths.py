@@ -63,7 +63,7 @@ def least_span(value: Value) -> float:
 
 
 def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Wide]:
-    """Such nodes by name. Those of which somebody said something are left alone."""
+    """Nodes that get 16 bits, by name; those whose width somebody gave are left alone."""
     if not recipe.wide:
         return {}
     found = _spectra(graph, recipe.wide_weights or recipe.weight_bw == WIDTH)

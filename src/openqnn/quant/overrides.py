@@ -23,10 +23,10 @@ from openqnn.ir import MODEL, OVERRIDE, Encoding, Given, Graph, Node, Value
 from openqnn.ops.schema import Operand, Role
 from openqnn.qnn.net import block_axis, qnn_name
 from openqnn.quant.apply import channel_axis as weight_axis
-from openqnn.quant.block_encoding import BITS, EXPANDED, why_no_blocks
 from openqnn.quant.encode import encoding
 from openqnn.quant.plan import Group, Plan, is_real, is_weight, operands
 from openqnn.quant.recipe import ACT_WIDTHS, BIAS_WIDTHS, WEIGHT_WIDTHS, Recipe
+from openqnn.targets.htp.limits import why_no_block_form, why_no_blocks
 
 _SHOWN = 5
 _FOLDED = "the conversion has folded a factor into it: of its encoding only the width is used"
@@ -242,10 +242,9 @@ def _bad_channels(entry: TensorEncoding, value: Value) -> str:
 
 
 def _bad_blocks(entry: TensorEncoding, blocks: Blocks, value: Value) -> str:
-    if not blocks.low_power:
-        return "blocks with scales of their own: libQnnHtp fails on them, and takes low-power ones (LPBQ)"
-    if (entry.bitwidth, blocks.expanded_bits) != (BITS, EXPANDED):
-        return f"blocks of {entry.bitwidth} in {blocks.expanded_bits} bits; HTP takes {BITS} in {EXPANDED}"
+    expanded = blocks.expanded_bits if blocks.low_power else None
+    if refused := why_no_block_form(entry.bitwidth, expanded):
+        return refused
     axis, users = channel_axis(value), [node for node, operand in readers(value) if is_weight(value, operand)]
     if axis is None or not users:
         return "blocks, which only weights have"
@@ -359,7 +358,7 @@ def _given(entry: TensorEncoding, value: Value) -> Given:
 
 
 def _is_signed(entry: TensorEncoding, value: Value) -> bool:
-    """Activations are stored from 0 on, as HTP wants them; symmetric weights and wide biases around it."""
+    """Activations are stored from 0 on; symmetric weights and wide biases around it."""
     if _is_bias(value):
         return entry.bitwidth == 32 or entry.axis is not None
     if not _is_matrix(value):

@@ -114,7 +114,7 @@ class Bounds:
 def clip_limits(node: Node) -> Range | None:
     """The two ends that a node clips its input to.
 
-    Right behind what computes, HTP leaves the clip to the ends of the output's encoding, wherever these are.
+    Right behind what computes, the clip is left to the ends of the output's encoding, wherever these are.
     """
     if not schema_of(node).clips or "max_value" not in node.params:
         return None

@@ -14,7 +14,6 @@ WEIGHT_WIDTHS = (4, 8, 16)
 BIAS_WIDTHS = (8, 32)
 FLOAT_WIDTHS = (16, 32)
 BLOCK_WIDTH = 4  # of weights in blocks
-BLOCK_UNIT = 16  # libQnnHtp takes other sizes too, and gives nonsense: 4 and 12 always, 8 for over 32 outputs
 FLOAT = 0  # the width of a node that stays in floating point
 
 
@@ -150,6 +149,8 @@ def _check_blocks(size: int, weight_bw: int) -> None:
             f"blocks of {size} for weights of {weight_bw} bits: HTP has them for {BLOCK_WIDTH} bits only",
             hint=f"weight_bw={BLOCK_WIDTH}",
         )
+    from openqnn.targets.htp.limits import BLOCK_UNIT
+
     if size < 1 or size % BLOCK_UNIT:
         raise UsageError(
             f"blocks of {size} weights: libQnnHtp takes multiples of {BLOCK_UNIT} only", hint="32"

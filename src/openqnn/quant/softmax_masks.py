@@ -56,7 +56,7 @@ def is_masked(low: float) -> bool:
 def cut_constants(node: Node, bounds: Bounds) -> None:
     """Takes from constants that a node reads what nobody tells from numbers that are nearer to zero.
 
-    A factor that makes a mask of zeros and ones is cut as well: HTP multiplies by the least float wrong.
+    A factor that makes a mask of zeros and ones is cut as well: chips multiply by the least float wrong.
     """
     for value in node.inputs:
         if value is None or value.data is None or not value.dtype.is_float or not value.size:

@@ -4,9 +4,12 @@ quantization."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from openqnn.errors import Problem, UnsupportedError
-from openqnn.ir import Graph, Node
+
+if TYPE_CHECKING:
+    from openqnn.ir import Graph, Node
 
 
 class Target:
@@ -19,9 +22,19 @@ class Target:
     libraries: tuple[str, ...] = ()
     """File names of its libraries; the built-in backend has none."""
     compiles: bool = False
-    """Whether graphs are compiled for chips: then there are SoCs, settings and context binaries."""
+    """Whether graphs are compiled for chips: there are SoCs, settings and context binaries then, and a
+    simulator runs them here."""
+    fixed_point_of: str = "cpu"
+    """The target whose fixed point it takes, by name: `quantize` makes graphs for that one."""
+    half_precision: bool = False
+    """Whether floats are computed in half precision."""
     asked_in_fixed_point: bool = False
     """Whether its library is asked which nodes it takes in fixed point, rather than taking all."""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it needs no library of Qualcomm's."""
+        return not self.libraries
 
     def problems(self, graph: Graph) -> Sequence[Problem]:
         """Every node that it cannot run, and why."""

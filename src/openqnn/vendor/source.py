@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from openqnn.errors import ModelError, OpenQnnError
 from openqnn.qnn.backend import Backend
 from openqnn.qnn.dlc import read_dlc
-from openqnn.qnn.library import can_fork, is_htp
+from openqnn.qnn.library import can_fork
 from openqnn.qnn.model_library import PREFIX, read_model_library
 from openqnn.qnn.net import Net, without_idle
 from openqnn.qnn.system_api import SystemApi
+from openqnn.targets.registry import target_of_library
 from openqnn.worker.serve import Reporter
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ def net_of(graph: Graph, library: str) -> Net:
 
 
 def suited(graph: Graph, library: str, *, of_file: bool = False) -> Graph:
-    from openqnn.targets.registry import target_of_library
-
     target = target_of_library(library)
     return target.adapt_file(graph) if of_file else target.adapt(graph)
 
@@ -109,11 +108,11 @@ def _suited(net: Net, library: str) -> Suited:
     from openqnn.emit.boundary import Suited, boundary_changes
 
     made = without_idle(net)
-    known = is_htp(library) or any(tensor.quant for tensor in net.tensors.values())
+    known = target_of_library(library).compiles or any(tensor.quant for tensor in net.tensors.values())
     graph = _graph_of(net) if known else None
     if graph is not None and (better := suited(graph, library, of_file=True)) is not graph:
         made = lower(better)
-    return Suited(made, tuple(boundary_changes(net, made)))
+    return Suited(made, tuple(boundary_changes(net, made, Path(library).name)))
 
 
 def _graph_of(net: Net) -> Graph | None:

@@ -1,7 +1,7 @@
 """Convolutions. ONNX is channel-first; the transposes around each op are taken away again by the layout pass.
 
 Over one axis they are convolutions of an image with one row: libQnnCpu computes Conv1d wrongly for most
-shapes, and the HTP has no such op at all.
+shapes, and other libraries have no such op at all.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def float_products(
 
 
 def say_large_sums(model: OnnxModel) -> None:
-    """Warns of integer products that are left: half precision, which HTP has, cannot hold their sums."""
+    """Warns of integer products that are left: half precision cannot hold their sums."""
     nodes = [node for node in model.graph.node if node.op_type in PRODUCTS]
     if nodes:
         said = _large_sums(nodes, constants_of(model.graph.node, model.arrays, model.tensor))
@@ -63,7 +63,7 @@ def _large_sums(nodes: Sequence[onnx.NodeProto], constants: dict[str, Array]) ->
     most = max(most for _, most in found)
     return (
         f"{len(found)} products of integers stay, for what is around them is no pattern of dynamic"
-        f" quantization: {named}{more}. In half precision, which HTP has, sums above {_EXACT} are rounded and"
+        f" quantization: {named}{more}. In half precision sums above {_EXACT} are rounded and"
         f" those above 65504 are infinite; these may reach {most:.3g}. Take the model as it was before it was"
         " quantized"
     )

@@ -274,7 +274,7 @@ def bitwise_and(t: Translation, a: Value, b: Value) -> Value:
 
 @translates("BitwiseOr")
 def bitwise_or(t: Translation, a: Value, b: Value) -> Value:
-    """What b adds to a: nothing on the way leaves the range, as HTP's integers saturate."""
+    """What b adds to a: nothing on the way leaves the range, and stored integers saturate."""
     wide = t.cast(a, DType.INT_32), t.cast(b, DType.INT_32)
     return t.cast(t.add(wide[0], t.sub(wide[1], _and(t, *wide, a.dtype))), a.dtype)
 

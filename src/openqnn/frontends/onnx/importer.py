@@ -113,7 +113,7 @@ class Importer(BaseImporter[onnx.NodeProto]):
         return self.opsets.get(domain, self.opsets.get("", 1) if not domain else 1)
 
     def _behind_refused(self, node: onnx.NodeProto) -> None:
-        """Its inputs are not known; that it has no equivalent at all can be said all the same."""
+        """Says that a node behind a refused one has no equivalent at all: that needs no inputs."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = self._opset(domain)
         if self.translator(TABLE, node.op_type, opset, domain) or expand.has_body(node, domain, opset):

@@ -4,8 +4,8 @@ A tensor that goes through QuantizeLinear and DequantizeLinear has that pair's e
 stored as integers become real numbers, from which the same integers come again. Between the two nodes
 may stand ops that only move values about: these do the same to real numbers.
 
-Activations are given in unsigned storage whatever the model has, with the same real numbers: HTP takes signed
-ones only where all operands are signed. Weights stay as they are.
+Activations are given in unsigned storage whatever the model has, with the same real numbers: signed ones
+are taken only where all operands are signed. Weights stay as they are.
 
 A quantizer that finds zero at the lower end of a range leaves out the Relu before: the integers cannot be
 negative. In floating point it is needed, and comes back.

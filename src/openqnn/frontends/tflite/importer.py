@@ -125,7 +125,7 @@ class Importer(BaseImporter[Operator]):
     def _border(self, tensor: Tensor) -> Encoding | None:
         """The encoding of an input or output that is integers outside too.
 
-        HTP has no signed integers of 16 bits to take or give: such a tensor is real numbers outside.
+        Chips have no signed integers of 16 bits to take or give: such a tensor is real numbers outside.
         """
         encoding = encoding_of(tensor) if is_quantized(tensor) else None
         if encoding is None or encoding.bitwidth == 8:

@@ -319,7 +319,7 @@ def mirror_pad(t: Translation, x: Value, paddings: Value, *, mode: int = 0) -> V
 
 
 def mirrored(t: Translation, x: Value, rows: list[list[int]], scheme: str) -> Value:
-    """By a gather along each axis: HTP and libQnnCpu mirror few shapes right."""
+    """By a gather along each axis: Qualcomm's libraries mirror few shapes right."""
     for axis, (before, after) in enumerate(rows):
         if not before and not after:
             continue

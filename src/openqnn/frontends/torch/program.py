@@ -62,7 +62,7 @@ class ProgramInput:
 
     @property
     def outside(self) -> str:
-        """Its name as an input of the graph."""
+        """The name that it has as an input of the graph."""
         return self.state or self.label or self.name
 
 

@@ -107,7 +107,7 @@ def find_widths(
 def units_of(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> list[Unit]:
     """What can be promoted: nodes that compute in fixed point, each with the activation that follows it.
 
-    HTP takes that into the layer. One in 8 bits behind a layer in 16 is rounded twice, which may be worse
+    That is taken into the layer. One in 8 bits behind a layer in 16 is rounded twice, which may be worse
     than both in 8.
     """
     plan = Plan(clone_graph(graph), recipe, given)

@@ -77,14 +77,14 @@ def _block(ready: Optimized) -> int:
 
 
 def _shape(node: onnx.NodeProto, lowered: Lowered) -> Shape:
-    """That of the blocked array, where there is nothing to fill up: batch, channels, and the rest."""
+    """Shape of a blocked array with nothing to fill up: batch, channels, and the rest."""
     shape = lowered.types[node.output[0]][1]
     last = any(a.name == "channels_last" and a.i for a in node.attribute)
     return (shape[0], shape[-1], *shape[1:-1]) if last else shape
 
 
 def _filled(shape: Shape, block: int) -> Shape:
-    """That of the blocked array with what fills the last block up."""
+    """Shape of a blocked array, with what fills the last block up."""
     batch, channels, *rest = shape
     return (batch, -(-channels // block) * block, *rest)
 

@@ -27,7 +27,7 @@ FACTOR = 65536.0  # and the factor of what is left, by the step of gamma, to suc
 
 
 def layer_norm(n: Node, b: Body, x: Sequence[str], compute: Compute) -> str | None:
-    """Both the scaled data and beta are rounded to steps of the output, and then added."""
+    """LayerNorm: the scaled data and beta are both rounded to steps of the output, and then added."""
     data, over = n.x(0), n.ints("axes")
     in_order = list(over) == sorted(over)
     if not in_order or not is_byte(data) or not is_byte(n.out) or not _is_known(n, b, x):
