@@ -12,7 +12,7 @@ from tests import map_page
 PACKAGE = map_page.PACKAGE
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-UNNAMED_MODULES = 26
+UNNAMED_MODULES = 25
 DENSE_FUNCTIONS = 23
 LOOSE_MODULES = 3
 DANGLING_DOCSTRINGS = 0
@@ -105,7 +105,7 @@ def test_the_map_is_up_to_date() -> None:
 
 # Modules about names of ops, on records below the graph (tests/test_op_names.py says why).
 ABOUT_OP_NAMES = ("dlc_renames.py", "graph_from_net.py")
-OPS_COMPARED_BY_NAME = 14
+OPS_COMPARED_BY_NAME = 12
 
 
 def test_ops_are_asked_for_by_kind() -> None:
@@ -123,7 +123,7 @@ def test_ops_are_asked_for_by_kind() -> None:
 
 # What HTP needs is in targets/htp. These layers name it where they cannot be told apart from it.
 CORE = ("ir", "ops", "passes", "runtime", "quant", "emit", "frontends", "api")
-CORE_MODULES_THAT_NAME_HTP = 31
+CORE_MODULES_THAT_NAME_HTP = 14
 
 
 def test_the_core_speaks_of_targets() -> None:
@@ -134,3 +134,58 @@ def test_the_core_speaks_of_targets() -> None:
         if re.search("htp", path.read_text(encoding="utf-8"), re.IGNORECASE)
     ]
     assert len(found) <= CORE_MODULES_THAT_NAME_HTP, found
+
+
+# Names of backends; what a backend can do is asked of its target (`openqnn.targets.registry`).
+BACKEND = re.compile(r"(lib)?(qnn)?(htp|cpu|gpu|dsp)(\.so)?|built-?in|saver", re.IGNORECASE)
+BACKEND_CONSTANTS = ("HTP", "CPU", "BUILT_IN", "CPU_LIBRARY")
+
+
+def names_a_backend(node: ast.expr) -> bool:
+    """Whether an expression is the name of a backend, or a choice of such names."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(map(names_a_backend, node.elts))
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and BACKEND.fullmatch(node.value) is not None
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name in BACKEND_CONSTANTS
+
+
+def compares_backends(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        is_membership = all(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
+        return any(
+            map(names_a_backend, node.comparators if is_membership else (node.left, *node.comparators))
+        )
+    is_prefix = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("startswith", "endswith")
+    return is_prefix and any(map(names_a_backend, node.args))
+
+
+def test_backends_are_not_compared_by_name() -> None:
+    """What depends on a backend asks its target. Providers of ONNX Runtime (`ort_qnn`) are no backends."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path, tree in trees()
+        if path.relative_to(PACKAGE).parts[0] not in ("targets", "ort_qnn")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare | ast.Call) and compares_backends(node)
+    ]
+    assert not found, found
+
+
+# What judges metrics, or cannot import them, computes by itself.
+JUDGES = ("test_metrics.py", "test_verifiers.py", "test_comparators.py", "test_minimal_mode.py",
+          "test_quantization_checker.py", "test_aimet.py", "worker.py")  # fmt: skip
+
+
+def test_differences_are_measured_in_one_place() -> None:
+    """SQNR is `sqnr` of `openqnn.runtime.metrics`, and the ratio of two noises its `decibels`."""
+    folders = (PACKAGE, Path(__file__).parent, Path(__file__).parents[1] / "benchmarks")
+    found = [
+        str(path)
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if path.name not in (*JUDGES, "metrics.py")
+        if re.search(r"\b10(\.0)? \* (float\()?((np|math)\.)?log10\(", path.read_text(encoding="utf-8"))
+    ]
+    assert not found, found

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -120,3 +121,12 @@ def test_missing_browsers_are_told_of() -> None:
     line = told_of_skipped([f"('x.py', 3, 'Skipped: {MISSING}')"] * 2)
     assert "2 test(s)" in line and "apt-get install chromium" in line
     assert "apt-get install -y -qq --no-install-recommends chromium" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_layers_are_those_of_the_architecture() -> None:
+    """The page's table and the contract that `lint-imports` checks name one order."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    checked = [set(re.findall(r"\w+", layer)) for layer in contract["layers"] if layer != "__main__"]
+    table = (ROOT / "docs/architecture.md").read_text().partition("| layer |")[2].partition("\n## ")[0]
+    cells = (line.replace("\\|", "").split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert [set(re.findall(r"\w+", cell)) for cell in cells] == checked

@@ -19,13 +19,12 @@ from openqnn.api.files import open_graph
 from openqnn.api.source_runner import source_kind, source_runner
 from openqnn.errors import BackendError, InputError, LibraryError, UsageError
 from openqnn.ir import Array, Graph, Node, Value
-from openqnn.qnn.library import is_htp
 from openqnn.quant.samples import is_whole, samples_of
 from openqnn.quant.verdict import shown
 from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.runtime.metrics import cosine, decibels
 from openqnn.runtime.runner import Runner
-from openqnn.targets.registry import BUILT_IN, HTP
+from openqnn.targets.registry import BUILT_IN, HTP, target_of_backend
 from openqnn.vendor.executables import GraphExecutable
 
 Samples = Sequence[Mapping[str, Array]]
@@ -218,18 +217,15 @@ def _opened(graph: Graph, name: str, samples: Samples, soc: str | int | None, ti
         return OtherRun(graph, source_runner(path), samples)
     if path.is_dir():
         return FolderRun(graph, name, len(samples))
-    return GraphRun(graph, _runner(graph, name, soc, timeout), samples, fuses=name != BUILT_IN)
+    return GraphRun(graph, _runner(graph, name, soc, timeout), samples, fuses=not target_of_backend(name).is_built_in)
 
 
 def _runner(graph: Graph, backend: str, soc: str | int | None, timeout: float) -> Runner:
-    if backend == BUILT_IN:  # compiled once, with all that will be looked at
+    target = target_of_backend(backend)
+    if target.is_built_in:  # compiled once, with all that will be looked at
         inner = [v for node in graph.nodes for v in node.outputs if not graph.is_output(v)]
         return CpuExecutable(graph, extra=inner, many=True)
-    return GraphExecutable(graph, backend, soc if _is_htp(backend) else None, timeout)
-
-
-def _is_htp(backend: str) -> bool:
-    return backend == HTP or is_htp(backend)
+    return GraphExecutable(graph, backend, soc if target.compiles else None, timeout)
 
 
 class _Both:
@@ -300,7 +296,8 @@ def _together(names: Sequence[str], own: Sequence[str]) -> Iterator[list[str]]:
 
 def _half(graph: Graph, samples: Samples, backend: str) -> dict[str, str]:
     """By tensor what half precision, in which HTP computes floats, cannot hold of it."""
-    if not _is_htp(backend) or not any(v.dtype.is_float for n in graph.nodes for v in n.outputs):
+    in_floats = any(v.dtype.is_float for n in graph.nodes for v in n.outputs)
+    if not in_floats or not target_of_backend(backend).half_precision:
         return {}
     return {each.tensor: str(each) for each in half_problems(graph, samples)}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from openqnn.formats.throughput_config import (
     ThroughputConfig,
 )
 from openqnn.ir import Graph
+from openqnn.targets.registry import target_of_library
 
 if TYPE_CHECKING:
     from openqnn.vendor.source import Source
@@ -53,7 +54,7 @@ def bench_model(model: str, graph: Graph, contenders: Sequence[str], runs: int) 
     inputs = random_inputs(graph)
     each = max(1, -(-runs // ROUNDS))
     times: dict[str, list[list[float]]] = {name: [] for name in contenders}
-    functions = {name: _local(name, model, graph, inputs) for name in contenders if _is_local(name)}
+    functions = {name: _LOCAL[name](model, graph, inputs) for name in contenders if name in _LOCAL}
     for function in functions.values():
         for _ in range(WARM_UP):
             function()
@@ -72,7 +73,7 @@ def vendor_times(library: str, graph: Graph, runs: int) -> list[float]:
 
 
 def run_vendor(library: str, source: Source, runs: int, lists: tuple[InputList | None, ...]) -> ThroughputRun:
-    """So many passes over the lists, or inferences on random inputs where there are none."""
+    """Runs a source on a library: `runs` times over the lists, or on random inputs where there are none."""
     from openqnn.vendor.remote import run_throughput
     from openqnn.vendor.target_setup import target_of
     from openqnn.vendor.throughput.plan import BackendPlan, ModelPlan, ThroughputPlan
@@ -93,20 +94,19 @@ def milliseconds_of(run: ThroughputRun) -> list[float]:
     return [_at(spread.curve, share) * 1e3 for share in shares]
 
 
-def summed_up(contender: str, milliseconds: Sequence[float], remark: str = "") -> BenchTime:
-    return _time(contender, [list(milliseconds)], remark)
+def summed_up(contender: str, library: str, milliseconds: Sequence[float]) -> BenchTime:
+    """The figures of a library by the name that the contender has in the table."""
+    return replace(_time(library, [list(milliseconds)]), contender=contender)
 
 
-def _is_local(name: str) -> bool:
-    return name in (BUILT_IN, ORT)
+def _built_in(model: str, graph: Graph, inputs: Mapping[str, Any]) -> Callable[[], object]:
+    from openqnn.api.session import Session
+
+    session = Session(graph)
+    return lambda: session.run(inputs)
 
 
-def _local(name: str, model: str, graph: Graph, inputs: Mapping[str, Any]) -> Callable[[], object]:
-    if name == BUILT_IN:
-        from openqnn.api.session import Session
-
-        session = Session(graph)
-        return lambda: session.run(inputs)
+def _onnx_runtime(model: str, graph: Graph, inputs: Mapping[str, Any]) -> Callable[[], object]:
     if Path(model).suffix != ".onnx":
         raise UsageError(f"{model}: ONNX Runtime runs .onnx files", hint="leave ort out of --against")
     import onnxruntime
@@ -116,6 +116,9 @@ def _local(name: str, model: str, graph: Graph, inputs: Mapping[str, Any]) -> Ca
     source = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
     given = {each.name: inputs[each.name] for each in source.get_inputs()}
     return lambda: source.run(None, given)
+
+
+_LOCAL = {BUILT_IN: _built_in, ORT: _onnx_runtime}
 
 
 def _clocked(function: Callable[[], object], runs: int) -> list[float]:
@@ -132,10 +135,15 @@ def _at(curve: Sequence[tuple[float, float]], share: float) -> float:
     return next(seconds for seconds, reached in curve if reached >= share)
 
 
-def _time(name: str, rounds: Sequence[Sequence[float]], remark: str = "") -> BenchTime:
+def remark_on(name: str) -> str:
+    """What has to be known of times on this machine."""
+    if name not in _LOCAL and target_of_library(name).compiles:
+        return "the simulator: time of this machine, not of a chip"
+    return ""
+
+
+def _time(name: str, rounds: Sequence[Sequence[float]]) -> BenchTime:
     every = sorted(value for values in rounds for value in values)
     medians = tuple(median(values) for values in rounds)
-    if not remark and "htp" in name.lower():
-        remark = "the simulator: time of this machine, not of a chip"
     p90 = every[min(len(every) - 1, int(0.9 * len(every)))]
-    return BenchTime(name, len(every), median(every), fmean(every), every[0], p90, medians, remark)
+    return BenchTime(name, len(every), median(every), fmean(every), every[0], p90, medians, remark_on(name))

@@ -39,7 +39,8 @@ def _told_version(folder: Path, lost: list[str]) -> tuple[int, str]:
             given.update(read_elf(library).given)
         except LibraryError:
             continue
-    build = probe_library(next((p for p in libraries if p.name == "libQnnCpu.so"), libraries[0])).build_id
+    by_name = {library.name: library for library in libraries}
+    build = probe_library(by_name.get("libQnnCpu.so", libraries[0])).build_id
     rest = [name for name in lost if name not in given]
     has = "has them" if not rest else f"has {len(lost) - len(rest)} of {len(lost)}"
     return len(rest), f"QNN {build or 'of unknown build'} in {folder} {has}"

@@ -11,11 +11,11 @@ from openqnn.emit import lower
 from openqnn.errors import LibraryError, Problem, UnsupportedError
 from openqnn.ir import DType, Graph
 from openqnn.qnn.graph import float_nodes
-from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Net
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import ARCHITECTURES, find_soc, no_floats, soc_of_arch
-from openqnn.targets.registry import HTP, find_target
+from openqnn.targets.registry import HTP, find_target, target_of_library
 from openqnn.vendor.validate import Verdict, validate_net
 
 _SECONDS = 120.0
@@ -88,7 +88,7 @@ class Matrix:
 def validate_graph(graph: Graph, library: str, soc: str | int | None = None) -> Validation:
     """Put every node to the library; for HTP in the form that HTP is given, for a SoC."""
     path = find_library(library)
-    for_htp = is_htp(path)
+    for_htp = target_of_library(path).compiles
     chip = find_soc(soc) if for_htp or soc is not None else None
     try:
         net = suited_net(graph, for_htp)

@@ -14,7 +14,8 @@ from functools import partial
 from itertools import pairwise
 
 from openqnn.errors import LibraryError, OpenQnnWarning
-from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.library import find_library
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.standby import get_ready
 from openqnn.worker.serve import Reporter
 
@@ -24,7 +25,7 @@ BACKEND, DLC = "--backend", "--dlc_path"
 def run_prewarmed(name: str) -> int:
     """A tool of `openqnn.cli.registry` on the options that the process was given."""
     library = _library(sys.argv[1:])
-    if is_htp(library):
+    if target_of_library(library).compiles:
         files = [path for path in _value(DLC, sys.argv[1:]).split(",") if path]
         weights = sum(os.path.getsize(path) for path in files if os.path.isfile(path))
         get_ready(library, partial(_read, files, library), weights)
@@ -35,7 +36,7 @@ def run_prewarmed(name: str) -> int:
 
 def _read(files: Sequence[str], library: str, reporter: Reporter) -> None:
     """In the child, beside the library that is opened."""
-    from openqnn.targets import registry  # noqa: F401  also where there is no file to read
+    import openqnn.ir  # noqa: F401  also where there is no file to read
     from openqnn.vendor.source import read_ahead
 
     read_ahead(files, library, reporter)

@@ -9,6 +9,8 @@ from itertools import product
 from openqnn.api.quantize_variants import Variant
 from openqnn.errors import UnsupportedError, UsageError
 from openqnn.quant.recipe import Method, Recipe, Scheme
+from openqnn.targets.registry import HTP, target_of_library
+from openqnn.targets.target import Target
 
 QUANTIZERS: Mapping[str, tuple[Method, bool]] = {
     "tf": (Method.MIN_MAX, False),
@@ -25,6 +27,8 @@ PRECISIONS = {FP32: FP32, FP16: FP16, QUANT: QUANT, "int8": QUANT}
 SIMULATION, BUILT_IN = "htp", "built-in"
 # HTP in fixed point is computed by the simulation; by its own library where that is named.
 CHIPS = {"dspv68": "SM8350", "dspv69": "SM8450", "dspv73": "SM8550", "dspv75": "SM8650", "dspv79": "SM8750"}
+SIMULATED = (SIMULATION, *CHIPS)
+ELSEWHERE = {"gpu": "the GPU's library runs on a device only"}
 LIBRARIES = {"cpu": "libQnnCpu.so", "libqnncpu": "libQnnCpu.so", "libqnnhtp": "libQnnHtp.so"}
 GRAPH_SETTINGS = ("vtcm_mb", "hvx_threads", "O")
 EXTENSIONS = {"rpc_control_latency": "100", "vtcm_mb": "4"}
@@ -53,9 +57,14 @@ class Inference:
     @property
     def library(self) -> str:
         """The library of Qualcomm's that runs it; none where the built-in backend does."""
-        if self.backend in (SIMULATION, BUILT_IN, *CHIPS):
-            return "libQnnHtp.so" if self.precision == FP16 and self.backend != BUILT_IN else ""
-        return LIBRARIES[self.backend.lower().removesuffix(".so")]
+        if self.is_simulated and self.precision == FP16:
+            return LIBRARIES["libqnnhtp"]
+        return LIBRARIES.get(self.backend.lower().removesuffix(".so"), "")
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the backend is HTP as the built-in backend computes it."""
+        return self.backend in SIMULATED
 
     @property
     def settings(self) -> dict[str, int]:
@@ -74,10 +83,8 @@ def check_backend(backend: str, arch: str) -> str:
             f"there is no target architecture '{arch}'", hint=f"there are {', '.join(ARCHITECTURES)}"
         )
     name = backend.lower().removesuffix(".so")
-    if name == "gpu":
-        raise UnsupportedError(
-            "backend gpu: the GPU's library runs on a device only", hint="backend htp or cpu"
-        )
+    if name in ELSEWHERE:
+        raise UnsupportedError(f"backend {name}: {ELSEWHERE[name]}", hint="backend htp or cpu")
     known = (SIMULATION, BUILT_IN, *CHIPS, *LIBRARIES)
     if name not in known:
         raise UsageError(f"there is no backend '{backend}'", hint=f"there are {', '.join(known)}")
@@ -115,10 +122,15 @@ def variant_of(params: Mapping[str, str], backend: str, soc: str | None) -> Vari
     """How the parameters quantize: for libQnnCpu in its forms, for all others in those of HTP."""
     said = params.get("algorithms", "default")
     algorithms = tuple(word for word in said.replace(",", " ").split() if word != "default")
-    target = "cpu" if LIBRARIES.get(backend) == LIBRARIES["cpu"] else "htp"
+    target = _target_of(backend).fixed_point_of
     return Variant(
         recipe_of_params(params), algorithms, params.get("quantization_overrides", ""), target, soc
     )
+
+
+def _target_of(backend: str) -> Target:
+    """What graphs are made for: HTP, unless another library is named."""
+    return target_of_library(LIBRARIES.get(backend, HTP))
 
 
 def label_of_params(params: Mapping[str, str]) -> str:
@@ -138,7 +150,7 @@ def label_of_params(params: Mapping[str, str]) -> str:
 def all_options(backend: str, arch: str, act_bw: int, bias_bw: int) -> list[Inference]:
     """The 32 options of minimal mode: quantizers, equalisation, scales by channel and by row."""
     name, found = check_backend(backend, arch), list[Inference]()
-    extensions = {} if LIBRARIES.get(name) == LIBRARIES["cpu"] else EXTENSIONS
+    extensions = EXTENSIONS if _target_of(name).compiles else {}
     for algorithm, quantizer, channel, row in product(
         ("default", "cle"), QUANTIZERS, ("True", "False"), ("True", "False")
     ):

@@ -15,7 +15,7 @@ import numpy as np
 from openqnn.api.custom_ops import NOTHING_DECLARED, DeclaredOps, declare_again
 from openqnn.api.quantize_variants import SharedCalibration, bytes_of_graph, graph_of_bytes
 from openqnn.errors import LibraryError, OpenQnnError, OpenQnnWarning
-from openqnn.evaluation.inference import FP16, ONNX_RUNTIME, QNN, QUANT, SIMULATION, Inference
+from openqnn.evaluation.inference import FP16, ONNX_RUNTIME, QNN, QUANT, Inference
 from openqnn.ir import Array, Graph, Value
 
 TIMEOUT = 600.0  # seconds for one inference on a library
@@ -89,8 +89,8 @@ def _graph(trial: Trial) -> Graph:
         assert trial.calibration is not None and inference.variant is not None
         return trial.calibration.make(inference.variant, trial.fitting)
     graph = graph_of_bytes(trial.stored)
-    if inference.library != "libQnnCpu.so":
-        graph = find_target(HTP).adapt_float(graph) if inference.backend == SIMULATION else graph
+    if inference.is_simulated:
+        graph = find_target(HTP).adapt_float(graph)
     if inference.precision == FP16:
         set_float_width(graph, 16, 16)
     return graph
@@ -99,12 +99,13 @@ def _graph(trial: Trial) -> Graph:
 def _session(trial: Trial, graph: Graph, result: TrialResult) -> Any:
     """On the library that the backend stands for; on the built-in backend where that is not installed."""
     from openqnn.api.session import Session
+    from openqnn.targets.registry import target_of_library
 
     inference = trial.inference
     if inference.library:
         try:
-            on_htp = "Htp" in inference.library
-            soc, settings = (inference.soc, inference.settings or None) if on_htp else (None, None)
+            has_chips = target_of_library(inference.library).compiles
+            soc, settings = (inference.soc, inference.settings or None) if has_chips else (None, None)
             return Session(graph, backend=inference.library, soc=soc, timeout=TIMEOUT, settings=settings)
         except LibraryError as error:
             result.notes.append(f"{inference.library}: {error.message}: the built-in backend computed this")

@@ -9,6 +9,7 @@ from typing import Any
 from openqnn.api.files import open_graph
 from openqnn.errors import OpenQnnError, UsageError
 from openqnn.ir import Graph
+from openqnn.targets.registry import target_of_library
 
 _MEGABYTE = 1 << 20
 OPERATIONS, SIZE, POWER, PERFORMANCE = 30, 25, 25, 20
@@ -76,7 +77,7 @@ class BackendSelector:
             score += SIZE
         if constraints.get("power_critical", False):
             score += able["power_efficiency"] * POWER
-        if constraints.get("performance_critical", False) and name == "htp":
+        if constraints.get("performance_critical", False) and target_of_library(name).compiles:
             score += PERFORMANCE
         return score
 
@@ -99,7 +100,7 @@ def _refused(graph: Graph, name: str, soc: str | int | None) -> list[str]:
     from openqnn.analysis.validation import validate_graph
 
     try:
-        found = validate_graph(graph, name, soc if name == "htp" else None)
+        found = validate_graph(graph, name, soc if target_of_library(name).compiles else None)
     except OpenQnnError:
         return sorted({node.op for node in graph.nodes})
     return sorted({problem.op for problem in found.refused})

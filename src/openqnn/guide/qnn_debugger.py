@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from openqnn.api.files import open_graph
@@ -27,8 +27,8 @@ class QNNDebugger:
     def __init__(
         self, model_path: str | os.PathLike[str], backend: str = "cpu", *, trust: bool = True
     ) -> None:
-        if backend not in ("cpu", "htp"):
-            raise UsageError(f"layers are timed on 'cpu' or 'htp', not on {backend!r}")
+        if backend not in CLOCKS:
+            raise UsageError(f"layers are timed on {' or '.join(map(repr, CLOCKS))}, not on {backend!r}")
         self.model_path = os.fspath(model_path)
         self.backend = backend
         self.layer_timings: dict[str, float] = {}
@@ -45,7 +45,7 @@ class QNNDebugger:
 
         The estimate for HTP needs no data.
         """
-        self.layer_timings = self._estimated() if self.backend == "htp" else self._measured(input_data)
+        self.layer_timings = CLOCKS[self.backend](self, input_data)
         return self.layer_timings
 
     def analyze_bottlenecks(self, most: int = 5) -> list[tuple[str, float]]:
@@ -74,17 +74,25 @@ class QNNDebugger:
             raise UsageError("no layer has been timed", hint="call profile_layers(input_data) first")
         return self.layer_timings
 
-    def _estimated(self) -> dict[str, float]:
+    def estimated(self, _: Any = None) -> dict[str, float]:
+        """Milliseconds by layer for SM8650, by libQnnHtp's cost model."""
         from openqnn.analysis.chip_fits import CHIPS
         from openqnn.analysis.estimate import node_costs as estimated
 
         fit = next(chip for chip in CHIPS if chip.chip == "SM8650")
         return {cost.name: fit.slope * cost.cycles / 1e6 for cost in estimated(self._graph)}
 
-    def _measured(self, input_data: Any) -> dict[str, float]:
+    def measured(self, input_data: Any) -> dict[str, float]:
+        """Milliseconds by layer on libQnnCpu."""
         names = [value.name for value in self._graph.inputs]
         if not isinstance(input_data, Mapping) and len(names) != 1:
             raise InputError(f"the model has {len(names)} inputs", hint="give arrays by name")
         given = input_data if isinstance(input_data, Mapping) else {names[0]: input_data}
         events = execute_events(self._graph, accepted(self._graph, given), "libQnnCpu.so", runs=3)
         return {name: cost / 1000 for name, cost in node_costs(events).items()}
+
+
+CLOCKS: Mapping[str, Callable[[QNNDebugger, Any], dict[str, float]]] = {
+    "cpu": QNNDebugger.measured,
+    "htp": QNNDebugger.estimated,
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ import numpy as np
 from openqnn.api.session import Session
 from openqnn.errors import UsageError
 from openqnn.ir import Array, Value
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.trust import trusting
 
 LIBRARIES = {"htp": "htp", "cpu": "libQnnCpu.so", "gpu": "libQnnGpu.so"}
@@ -61,7 +61,7 @@ class QNNInference:
         if self.backend not in LIBRARIES and "/" not in self.backend:
             raise UsageError(f"there is no backend {self.backend!r}", hint=f"one of {', '.join(LIBRARIES)}")
         library = LIBRARIES.get(self.backend, self.backend)
-        soc = self._soc if Path(library).name.startswith(("htp", "libQnnHtp")) else None
+        soc = self._soc if target_of_library(library).compiles else None
         with trusting(self._trust):
             self.context = Session(self.model_path, backend=library, soc=soc, timeout=self._timeout)
         graph = self.context.graph

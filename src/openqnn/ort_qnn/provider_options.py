@@ -12,6 +12,7 @@ from openqnn.errors import UsageError
 from openqnn.ort_qnn.op_packages import PackagedOp, packaged_ops
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc, soc_of_arch
+from openqnn.targets.registry import target_of_library
 
 PERFORMANCE_MODES = (
     "burst", "balanced", "default", "high_performance", "high_power_saver", "low_balanced", "low_power_saver",
@@ -48,11 +49,11 @@ def provider_options(given: Mapping[str, Any] | None) -> ProviderOptions:
             raise UsageError(f"the QNN provider has no option {key!r}", hint=hint)
         _CHECKS[key](key, value)
     library = _library(options)
-    htp = Path(library).name.startswith(("htp", "libQnnHtp"))
+    has_chips = target_of_library(library).compiles
     return ProviderOptions(
         library,
-        _soc(options) if htp else None,
-        _settings(options) if htp else {},
+        _soc(options) if has_chips else None,
+        _settings(options) if has_chips else {},
         _LEVELS[options.get("profiling_level", "off")],
         options.get("profiling_file_path", ""),
         packaged_ops(options["op_packages"]) if "op_packages" in options else (),

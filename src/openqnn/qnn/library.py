@@ -30,6 +30,7 @@ _SHORT_NAMES = {
     "saver": "libQnnSaver.so",
     "system": "libQnnSystem.so",
 }
+_GONE = {"libQnnCpu.so": "; newer wheels do not carry libQnnCpu.so"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,6 @@ class Library:
 
 _loaded: dict[Path, Library] = {}
 _lock = threading.Lock()
-
-
-def is_htp(library: str | os.PathLike[str]) -> bool:
-    return Path(library).name.startswith("libQnnHtp")
 
 
 def find_library(name: str | os.PathLike[str]) -> Path:
@@ -171,5 +168,4 @@ def _advice(file_name: str) -> str:
     if file_name not in _SHORT_NAMES.values():
         names = ", ".join(_SHORT_NAMES)
         return f"name a library by its path, its file name (libQnnHtp.so) or one of: {names}"
-    reason = "; newer wheels do not carry libQnnCpu.so" if file_name == "libQnnCpu.so" else ""
-    return f"pip install {WHEEL}{reason}, or set QNN_SDK_ROOT"
+    return f"pip install {WHEEL}{_GONE.get(file_name, '')}, or set QNN_SDK_ROOT"

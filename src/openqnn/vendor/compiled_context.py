@@ -14,10 +14,10 @@ from openqnn.errors import UsageError
 from openqnn.formats.atomic import Parked
 from openqnn.qnn import abi
 from openqnn.qnn.context_info import ContextInfo
-from openqnn.qnn.library import is_htp
 from openqnn.qnn.net import Array
 from openqnn.qnn.options import ContextOptions
 from openqnn.qnn.soc import find_soc
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.remote import compile_source
 from openqnn.vendor.source import Source
 from openqnn.vendor.target_setup import Settings, target_of
@@ -78,7 +78,7 @@ def compile_graphs(
 ) -> CompiledContext:
     """Compile in a child process. HTP compiles for SM8650 unless another SoC is named."""
     target = target_of(library, soc, settings)
-    if share_weights and len(graphs) > 1 and is_htp(library):
+    if share_weights and len(graphs) > 1 and target_of_library(library).compiles:
         target = replace(target, context=ContextOptions(weight_sharing=True))
     file = Parked("context.bin")
     made = compile_source(Source(tuple(graphs)), target, file=str(file.path), timeout=timeout)

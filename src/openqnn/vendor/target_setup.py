@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from openqnn.errors import UsageError
 from openqnn.qnn import abi
-from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.library import find_library
 from openqnn.qnn.op_package_library import OpPackageLibrary, packages_for
 from openqnn.qnn.options import ContextOptions, DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import find_soc
+from openqnn.targets.registry import target_of_library
 
 Settings: TypeAlias = Mapping[str, bool | float]
 """Of HTP's graphs, by the names that they have in its file."""
@@ -71,7 +72,7 @@ def target_of(
 
 
 def device_of(library: str, soc: str | int | None) -> DeviceOptions | None:
-    if is_htp(library):
+    if target_of_library(library).compiles:
         return DeviceOptions(find_soc(soc).model)
     if soc is not None:
         raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(library).name}")
@@ -81,7 +82,7 @@ def device_of(library: str, soc: str | int | None) -> DeviceOptions | None:
 def options_of(library: str, device: DeviceOptions | None, settings: Settings | None) -> GraphOptions | None:
     if not settings:
         return None
-    if not is_htp(library):
+    if not target_of_library(library).compiles:
         raise UsageError(f"settings are those of HTP, and {Path(library).name} is not HTP")
     from openqnn.qnn.htp_config import check_memory, graph_options
 

@@ -11,8 +11,8 @@ from openqnn.analysis.accuracy.layerwise import Layerwise
 from openqnn.errors import OpenQnnError
 from openqnn.ir import Array, Graph
 from openqnn.ir.clone import clone_graph
-from openqnn.passes.cleanup import remove_dead_code
 from openqnn.passes.explain import Explain
+from openqnn.passes.merge_repeated import remove_dead_code
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.metrics import sqnr
 from openqnn.vendor.executables import GraphExecutable

@@ -99,8 +99,9 @@ def run_bench_config(path: str) -> Report:
     memory: dict[str, int] = {}
     for backend in config.backends:
         found = source((str(config.model),), (), PREFIX)
-        run = run_vendor(LIBRARIES[backend], found, config.runs, lists)
-        times.append(summed_up(backend, milliseconds_of(run), "" if backend == "CPU" else _SIMULATOR))
+        library = LIBRARIES[backend]
+        run = run_vendor(library, found, config.runs, lists)
+        times.append(summed_up(backend, library, milliseconds_of(run)))
         memory[backend] = run.after.memory
     record = {
         "Name": config.name,
@@ -120,9 +121,6 @@ def run_bench_config(path: str) -> Report:
         print(target)
 
     return Report(record, show)
-
-
-_SIMULATOR = "the simulator: time of this machine, not of a chip"
 
 
 def _measured(model: str, options: BenchOptions) -> list[BenchTime]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from openqnn.api.convert import Report
     from openqnn.ir import Graph
 
-HTP = "htp"
-
 
 def run_check(arguments: Namespace) -> int:
     from openqnn.api.convert import check, convert
@@ -32,7 +30,7 @@ def run_check(arguments: Namespace) -> int:
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
     wanted = read_options(arguments, BackendCheck)
-    if wanted.data and wanted.backend != HTP:
+    if wanted.data and not _in_half_precision(wanted.backend):
         raise UsageError("--data is for half precision, which HTP has", hint="--backend htp")
     if wanted.backend or wanted.matrix or wanted.soc:
         return _check_on_backend(source, output, wanted)
@@ -92,7 +90,7 @@ def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: Backen
     if wanted.matrix:
         return _check_matrix(graph, output)
     found = validate_graph(graph, wanted.backend, wanted.soc or None)
-    halves = _half_problems(graph, wanted.data) if wanted.backend == HTP else []
+    halves = _half_problems(graph, wanted.backend, wanted.data) if _in_half_precision(wanted.backend) else []
     if output.json:
         print_json(_validation(found) | {"half_precision": [dataclasses.asdict(each) for each in halves]})
     else:
@@ -101,15 +99,21 @@ def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: Backen
     return 0 if found.ok and not halves else 1
 
 
-def _half_problems(graph: Graph, data: str) -> list[HalfProblem]:
+def _in_half_precision(backend: str) -> bool:
+    from openqnn.targets.registry import target_of_library
+
+    return target_of_library(backend).half_precision
+
+
+def _half_problems(graph: Graph, backend: str, data: str) -> list[HalfProblem]:
     """What a graph in floats computes that half precision cannot hold."""
     from openqnn.analysis.half_precision import half_problems
     from openqnn.quant.samples import samples_of
-    from openqnn.targets.registry import find_target
+    from openqnn.targets.registry import target_of_library
 
     if not any(v.dtype.is_float for n in graph.nodes for v in n.outputs):
         return []
-    made = find_target(HTP).adapt_float(graph)
+    made = target_of_library(backend).adapt_float(graph)
     return half_problems(made, samples_of(made, data) if data else None)
 
 

@@ -49,12 +49,12 @@ def _sharing(target: Target, source: Source, *, separate: bool) -> Target:
     from dataclasses import replace
 
     from openqnn.qnn.dlc import graph_names
-    from openqnn.qnn.library import is_htp
     from openqnn.qnn.options import ContextOptions
+    from openqnn.targets.registry import target_of_library
 
     count = len(source.graphs) + sum(len(graph_names(file)) for file in source.files)
     said = target.context is not None and target.context.weight_sharing is not None
-    if count < 2 or separate or said or not is_htp(target.library):
+    if count < 2 or separate or said or not target_of_library(target.library).compiles:
         return target
     return replace(target, context=replace(target.context or ContextOptions(), weight_sharing=True))
 

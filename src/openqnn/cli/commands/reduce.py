@@ -20,13 +20,14 @@ def run_reduce(arguments: Namespace) -> int:
     from openqnn.api.files import open_graph
     from openqnn.cli import report_diagnosis as show
     from openqnn.cli.progress import Stages
-    from openqnn.qnn.library import find_library, is_htp
+    from openqnn.qnn.library import find_library
     from openqnn.qnn.options import DeviceOptions
     from openqnn.qnn.soc import find_soc
+    from openqnn.targets.registry import target_of_library
 
     source, options = read_options(arguments, SourceOptions), read_options(arguments, ReduceOptions)
     library = find_library(options.backend)
-    for_htp = is_htp(library)
+    for_htp = target_of_library(library).compiles
     if options.soc and not for_htp:
         raise UsageError(f"--soc: a chip can be chosen for HTP only, not for {library.name}")
     chip = find_soc(options.soc or None) if for_htp else None

@@ -17,11 +17,12 @@ def run_run(arguments: Namespace) -> Report:
     from openqnn.api.session import Session
     from openqnn.cli.report import print_results
     from openqnn.cli.shared.array_files import output_paths, read_inputs, write_array
+    from openqnn.targets.registry import HTP, target_of_backend
 
     source, io = read_options(arguments, SourceOptions), read_options(arguments, RunIo)
     is_binary = Path(source.model).suffix == CONTEXT and not holds_graph(source.model)
     given = source.model if is_binary else open_graph(source.model, **source.settings())
-    backend = "htp" if is_binary and io.backend == "cpu" else io.backend
+    backend = HTP if is_binary and target_of_backend(io.backend).is_built_in else io.backend
     with Session(given, backend, threads=io.threads, timeout=io.timeout, soc=io.soc or None) as session:
         inputs = read_inputs(session.graph, dict(io.inputs), fill=io.random)
         results = session.run(inputs, io.outputs or None)

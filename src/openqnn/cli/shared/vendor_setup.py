@@ -11,7 +11,7 @@ from pathlib import Path
 
 from openqnn.errors import LibraryError, ModelError, UsageError
 from openqnn.qnn.htp_config import check_memory
-from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.library import find_library
 from openqnn.qnn.model_library import PREFIX
 from openqnn.qnn.op_package_library import op_package_libraries, packages_for
 from openqnn.qnn.options import ContextOptions, DeviceOptions
@@ -19,6 +19,7 @@ from openqnn.qnn.probe import probe_library
 from openqnn.qnn.profile import Level
 from openqnn.qnn.soc import Soc, find_soc, soc_of_arch
 from openqnn.runtime.run_config import RunConfig, read_config
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.source import Source
 from openqnn.vendor.target_setup import SAVER_LIBRARY, Profiling, Target, resolved
 
@@ -81,7 +82,7 @@ def setup(
     if config.htp.every_graph is not None:
         graphs[""] = config.htp.every_graph
     context = _context(library, config)
-    if not is_htp(library) and (graphs or config.htp.context or config.htp.device):
+    if not target_of_library(library).compiles and (graphs or config.htp.context or config.htp.device):
         raise UsageError(f"{config_file} has settings of HTP, and {Path(library).name} is not HTP")
     if graphs and not chosen:
         say(f"note: {config_file}: settings of graphs do nothing here: a context binary has its own")
@@ -113,7 +114,7 @@ def _idle(config: RunConfig, level: str, chosen: bool) -> list[str]:
 def _context(library: str, config: RunConfig) -> ContextOptions | None:
     """The settings of the context, with those that stand outside the part for HTP."""
     context = config.htp.context
-    if not is_htp(library):
+    if not target_of_library(library).compiles:
         if config.priority is not None:
             say(f"note: context_configs.context_priority: {Path(library).name} does not support it")
         return context
@@ -127,7 +128,7 @@ def _context(library: str, config: RunConfig) -> ContextOptions | None:
 def _device(
     library: str, config: RunConfig, soc: str, arch: str, chosen: bool, chooser: str
 ) -> DeviceOptions | None:
-    if not is_htp(library):
+    if not target_of_library(library).compiles:
         if soc or arch:
             raise UsageError(f"a SoC can only be chosen for HTP, not for {Path(library).name}")
         return None
@@ -214,7 +215,7 @@ def profiling(level: str, option: str, library: str) -> Profiling:
         return Profiling(times=True)
     if level and Path(library).name.startswith(SAVER_LIBRARY):
         raise UsageError(f"{Path(library).name} computes nothing that could be measured")
-    if level == "backend" and not is_htp(library):
+    if level == "backend" and not target_of_library(library).compiles:
         raise UsageError(f"{Path(library).name} has no profiling level of its own")
     return Profiling(_LEVELS.get(level), optrace=bool(option))
 

@@ -22,6 +22,7 @@ from openqnn.qnn.load_errors import explain_load
 from openqnn.qnn.net import Net, NetNode, NetTensor, TensorKind
 from openqnn.qnn.probe import probe_library
 from openqnn.qnn.soc import find_soc, soc_of_arch
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.deploy.devices import AdbDevice, Device, find_device
 from openqnn.vendor.library_worker import shared_worker
 
@@ -87,7 +88,7 @@ def _validated(name: str, options: ValidatorOptions) -> Row:
         return Row(name, path.name, core, version, "not run", explain_load(found.path, found.error)[0])
     if not options.test_backend:
         return Row(name, path.name, core, version, "not run", "")
-    reason = _try(path, name, options.dsp_type)
+    reason = _try(path, options.dsp_type)
     if options.debug and reason:
         say(f"debug: {name}: {reason}")
     return Row(name, path.name, core, version, "failed" if reason else "passed", reason.partition("\n")[0])
@@ -102,10 +103,10 @@ def _path(library: str, directory: str) -> Path:
     return path.absolute()
 
 
-def _try(path: Path, backend: str, dsp_type: str) -> str:
+def _try(path: Path, dsp_type: str) -> str:
     """Run a small graph; gives why it did not work, or nothing."""
     net, x = _small_graph()
-    soc = soc_of_arch(dsp_type).model if dsp_type and backend in ("dsp", "htp") else None
+    soc = soc_of_arch(dsp_type).model if dsp_type and target_of_library(path).compiles else None
     try:
         result = shared_worker().run(net, {"x": x}, path, soc=soc)["y"]
     except OpenQnnError as error:

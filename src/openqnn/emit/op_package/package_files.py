@@ -12,10 +12,8 @@ from openqnn.emit.op_package.converter_source import converter_makefile, convert
 from openqnn.emit.op_package.cpu_source import interface_source, kernel_source
 from openqnn.emit.op_package.skeletons import (
     NEEDS,
-    htp_interface,
-    htp_kernel,
-    plain_interface,
-    plain_kernel,
+    interface_skeleton,
+    kernel_skeleton,
     skeleton_makefile,
 )
 from openqnn.errors import OutputError
@@ -97,7 +95,7 @@ class _Folder:
         stem = package.name.replace(".", "_")
         interface = place / "src" / f"{stem}Interface.cpp"
         open_kernels: dict[str, str] = {}
-        if backend == "CPU":
+        if backend not in NEEDS:
             _put(interface, interface_source(package, provider))
             for op in package.ops:
                 text, reason = kernel_source(self._ops[op.name])
@@ -107,14 +105,9 @@ class _Folder:
                 _put(place / "include" / name, (INCLUDE / name).read_text())
             _put(place / "Makefile", self._makefile(library, provider))
             return GeneratedPackage(place, backend, library, provider, "", open_kernels)
-        htp = backend == "HTP"
-        _put(
-            interface,
-            htp_interface(package, provider) if htp else plain_interface(package, backend, provider),
-        )
+        _put(interface, interface_skeleton(package, backend, provider))
         for op in package.ops:
-            text = htp_kernel(package, op) if htp else plain_kernel(package, op, backend)
-            _put(place / "src" / "ops" / f"{op.name}.cpp", text)
+            _put(place / "src" / "ops" / f"{op.name}.cpp", kernel_skeleton(package, op, backend))
         _put(place / "Makefile", skeleton_makefile(package, backend, library))
         return GeneratedPackage(place, backend, library, provider, NEEDS[backend])
 

@@ -46,7 +46,7 @@ clean:
 """
 
 
-def htp_interface(package: OpPackage, provider: str) -> str:
+def _htp_interface(package: OpPackage, _: str, provider: str) -> str:
     declared = "\n".join(f"DECLARE_PKG_OPS_OPTS_LIST(PKG_{op.name})" for op in package.ops)
     names = ", ".join(f'"{op.name}"' for op in package.ops)
     return f"""\
@@ -72,7 +72,7 @@ extern "C" Qnn_ErrorHandle_t {provider}(QnnOpPackage_Interface_t* interface);
 """
 
 
-def htp_kernel(package: OpPackage, op: OpDef) -> str:
+def _htp_kernel(package: OpPackage, op: OpDef, _: str) -> str:
     ins = ", ".join(f"const Tensor& {_c(d.name)}" for d in (*op.inputs, *op.params))
     outs = ", ".join(f"Tensor& {_c(d.name)}" for d in op.outputs)
     lower = op.name[0].lower() + op.name[1:]
@@ -102,7 +102,7 @@ END_PKG_OP_DEFINITION(PKG_{op.name});
 """
 
 
-def plain_interface(package: OpPackage, backend: str, provider: str) -> str:
+def _plain_interface(package: OpPackage, backend: str, provider: str) -> str:
     """GPU and DSP: the interface in full, and kernels that are left open."""
     names = ", ".join(f'"{op.name}"' for op in package.ops)
     return f"""\
@@ -162,7 +162,7 @@ extern "C" __attribute__((visibility("default"))) Qnn_ErrorHandle_t {provider}(
 """
 
 
-def plain_kernel(package: OpPackage, op: OpDef, backend: str) -> str:
+def _plain_kernel(package: OpPackage, op: OpDef, backend: str) -> str:
     what = op.description or "write its kernel here"
     lines = [f"// {op.name} of op package {package.name} for {backend}: {what}"]
     for kind, group in (("input", op.inputs), ("output", op.outputs), ("parameter", op.params)):
@@ -170,6 +170,20 @@ def plain_kernel(package: OpPackage, op: OpDef, backend: str) -> str:
             types = ", ".join(package.datatypes(op.name, d.name, backend))
             lines.append(f"//   {kind} {d.name}: {d.rank} {d.layout}".rstrip() + f", {types}")
     return "\n".join([*lines, ""])
+
+
+_INTERFACES = {"HTP": _htp_interface}
+_KERNELS = {"HTP": _htp_kernel}
+
+
+def interface_skeleton(package: OpPackage, backend: str, provider: str) -> str:
+    """The interface of a package in the form that a backend wants."""
+    return _INTERFACES.get(backend, _plain_interface)(package, backend, provider)
+
+
+def kernel_skeleton(package: OpPackage, op: OpDef, backend: str) -> str:
+    """A kernel of a package in the form that a backend wants, to be filled in."""
+    return _KERNELS.get(backend, _plain_kernel)(package, op, backend)
 
 
 def _c(name: str) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 from openqnn.errors import BackendError, UsageError
 from openqnn.formats import execution_metadata
 from openqnn.qnn import abi
-from openqnn.qnn.library import is_htp
 from openqnn.qnn.net import Array, Net, NetTensor
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import Soc, find_soc, soc_of_arch
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.deploy.devices import Device, find_device, system_of
 from openqnn.vendor.deploy.runner_folder import HOST, put_libraries, put_model, put_runner
 from openqnn.vendor.deploy.send import run_there
@@ -173,7 +173,7 @@ def _put_rest(
     given = libraries or (str(library.parent) if system == HOST else "")
     backend = put_libraries(kit, system, chip, given, library.name)
     put_runner(kit, system)
-    soc = chip.model if is_htp(library.name) else 0
+    soc = chip.model if target_of_library(library.name).compiles else 0
     (kit / "run.sh").write_text(_RUN.format(backend=backend, model=model, soc=soc, count=count))
 
 

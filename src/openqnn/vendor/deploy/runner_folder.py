@@ -16,6 +16,7 @@ from openqnn.errors import LibraryError, UsageError
 from openqnn.qnn.library import find_library
 from openqnn.qnn.net import Net
 from openqnn.qnn.soc import Soc
+from openqnn.targets.registry import target_of_library
 
 HOST = "x86_64-linux-clang"
 HTP = "libQnnHtp.so"
@@ -57,8 +58,9 @@ def put_libraries(
     found = copy(source, made / "lib", wanted)
     missing = [name for name in wanted if name not in found]
     if missing:
+        reader = chip.name if target_of_library(backend).compiles else backend
         raise LibraryError(
-            f"{source} has no {', '.join(missing)}, which {chip.name if backend == HTP else backend} needs",
+            f"{source} has no {', '.join(missing)}, which {reader} needs",
             hint="pip download --platform manylinux_2_34_aarch64 --only-binary=:all: --no-deps"
             " onnxruntime-qnn==2.3.0 fetches them for Linux on arm",
         )
@@ -66,7 +68,7 @@ def put_libraries(
 
 
 def _wanted(target: str, chip: Soc, backend: str) -> list[str]:
-    if backend != HTP:
+    if not target_of_library(backend).compiles:
         return [backend]
     if target == HOST:
         return [HTP, "libQnnSystem.so"]

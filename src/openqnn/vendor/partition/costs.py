@@ -10,9 +10,17 @@ from dataclasses import dataclass
 
 from openqnn.ir import Node, Value
 from openqnn.ops import schema_of
+from openqnn.targets import registry
+from openqnn.targets.target import Target
 
 HTP, CPU, BUILT_IN = "htp", "cpu", "builtin"
-BACKENDS = (HTP, CPU, BUILT_IN)
+_TARGETS = {HTP: registry.HTP, CPU: registry.CPU_LIBRARY, BUILT_IN: registry.BUILT_IN}
+BACKENDS = tuple(_TARGETS)
+
+
+def target_at(backend: str) -> Target:
+    """The target behind the name that a partition has for a backend."""
+    return registry.find_target(_TARGETS[backend])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from openqnn.ir import Array, Graph
 from openqnn.runtime.cpu.executable import CpuExecutable
 from openqnn.runtime.runner import Outputs, Runner, chosen
 from openqnn.vendor.executables import GraphExecutable
-from openqnn.vendor.partition.costs import BUILT_IN, HTP
-from openqnn.vendor.partition.plan import LIBRARIES, Plan, short_reason
+from openqnn.vendor.partition.costs import BUILT_IN, target_at
+from openqnn.vendor.partition.plan import Plan, short_reason
 from openqnn.vendor.target_setup import Settings
 
 
@@ -53,12 +53,11 @@ class PartitionedExecutable:
     def _runner(
         self, graph: Graph, backend: str, soc: str | int | None, timeout: float, settings: Settings | None
     ) -> Runner:
-        if backend == BUILT_IN:
+        target = target_at(backend)
+        if target.is_built_in:
             return CpuExecutable(graph, threads=self._threads)
-        on_htp = backend == HTP
-        return GraphExecutable(
-            graph, LIBRARIES[backend], soc if on_htp else None, timeout, settings if on_htp else None
-        )
+        chosen_soc, chosen_settings = (soc, settings) if target.compiles else (None, None)
+        return GraphExecutable(graph, target.libraries[0], chosen_soc, timeout, chosen_settings)
 
     @property
     def ran(self) -> list[tuple[str, int]]:
@@ -93,10 +92,11 @@ class PartitionedExecutable:
         try:
             return part.runner.run(inputs, names)
         except BackendError as error:
-            if part.backend == BUILT_IN:
+            target = target_at(part.backend)
+            if target.is_built_in:
                 raise
             warnings.warn(
-                f"{LIBRARIES[part.backend]} took every node of '{part.graph.name}' and failed on them"
+                f"{target.libraries[0]} took every node of '{part.graph.name}' and failed on them"
                 f" together ({short_reason(error.message)}): the built-in backend runs this part",
                 OpenQnnWarning,
                 stacklevel=5,

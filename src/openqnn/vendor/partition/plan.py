@@ -11,11 +11,10 @@ from openqnn.ir import Graph, Node, Value
 from openqnn.ir.subgraph import subgraph
 from openqnn.ops import schema_of
 from openqnn.vendor.partition.choices import Choices
-from openqnn.vendor.partition.costs import BUILT_IN, CPU, HTP, crossing_cost, node_cost, start_cost
+from openqnn.vendor.partition.costs import BUILT_IN, CPU, HTP, crossing_cost, node_cost, start_cost, target_at
 from openqnn.vendor.partition.min_cut import min_cut
 from openqnn.vendor.partition.refusals import refusals
 
-LIBRARIES = {HTP: "libQnnHtp.so", CPU: "libQnnCpu.so"}
 MEGABYTE = 1 << 20
 
 
@@ -84,10 +83,11 @@ def plan_partition(graph: Graph, choices: Choices | None = None, soc: str | int 
 
 
 def _refused(graph: Graph, backend: str, soc: str | int | None) -> dict[str, str]:
-    if backend == BUILT_IN:
+    target = target_at(backend)
+    if target.is_built_in:
         return {n.name: schema_of(n).why_not for n in graph.nodes if not _runs_here(n)}
     try:
-        return refusals(graph, LIBRARIES[backend], soc if backend == HTP else None)
+        return refusals(graph, target.libraries[0], soc if target.compiles else None)
     except LibraryError as error:
         return dict.fromkeys((node.name for node in graph.nodes), error.message)
 
@@ -114,24 +114,29 @@ def _able(node: Node, choices: Choices, refused: Mapping[str, Mapping[str, str]]
 
 
 def _placed(graph: Graph, able: Mapping[Node, Sequence[str]], choices: Choices) -> dict[Node, str]:
-    """Two questions one after the other, each answered exactly: HTP or the host, and which host."""
+    """Two questions one after the other, each answered exactly: the chip or the host, and which host."""
     price = {
         node: {name: node_cost(node, name, choices.power_critical) for name in names}
         for node, names in able.items()
     }
     first = {node: costs.get(HTP, inf) for node, costs in price.items()}
     second = {
-        node: min((c for name, c in costs.items() if name != HTP), default=inf)
+        node: min((c for name, c in costs.items() if _is_host(name)), default=inf)
         for node, costs in price.items()
     }
-    on_htp = min_cut(first, second, _ties(graph.nodes))
-    host = [node for node in graph.nodes if node not in on_htp]
+    on_chip = min_cut(first, second, _ties(graph.nodes))
+    host = [node for node in graph.nodes if node not in on_chip]
     at_home = min_cut(
         {node: price[node].get(BUILT_IN, inf) for node in host},
         {node: price[node].get(CPU, inf) for node in host},
         _ties(host),
     )
-    return {node: HTP if node in on_htp else BUILT_IN if node in at_home else CPU for node in graph.nodes}
+    return {node: HTP if node in on_chip else BUILT_IN if node in at_home else CPU for node in graph.nodes}
+
+
+def _is_host(backend: str) -> bool:
+    """Whether it runs on the host's cores, with the host's memory."""
+    return not target_at(backend).compiles
 
 
 def _ties(nodes: Sequence[Node]) -> list[tuple[Node, Node, float]]:
@@ -145,24 +150,27 @@ def _ties(nodes: Sequence[Node]) -> list[tuple[Node, Node, float]]:
 
 
 def _fit_memory(places: dict[Node, str], able: Mapping[Node, Sequence[str]], choices: Choices) -> None:
-    """Nodes leave HTP, those first that gain least there for their bytes, until the rest fits."""
+    """Nodes leave the chip, those first that gain least there for their bytes, until the rest fits."""
     assert choices.memory_mb is not None
     limit = choices.memory_mb * MEGABYTE
-    on_htp = [node for node, place in places.items() if place == HTP]
-    free = [node for node in on_htp if any(name != HTP for name in able[node])]
+    free = [node for node in _on_chip(places) if any(_is_host(name) for name in able[node])]
     free.sort(key=lambda node: _gain(node, able[node]) / max(1, _bytes([node])))
-    while free and _bytes([n for n in on_htp if places[n] == HTP]) > limit:
+    while free and _bytes(_on_chip(places)) > limit:
         node = free.pop(0)
         places[node] = BUILT_IN if BUILT_IN in able[node] else CPU
-    if _bytes([n for n in on_htp if places[n] == HTP]) > limit:
+    if _bytes(_on_chip(places)) > limit:
         raise UsageError(
             f"memory_mb is {choices.memory_mb:g}, and nodes that only HTP may run need more",
             hint="allow another backend, or more memory",
         )
 
 
+def _on_chip(places: Mapping[Node, str]) -> list[Node]:
+    return [node for node, place in places.items() if not _is_host(place)]
+
+
 def _gain(node: Node, able: Sequence[str]) -> float:
-    return min(node_cost(node, name) for name in able if name != HTP) - node_cost(node, HTP)
+    return min(node_cost(node, name) for name in able if _is_host(name)) - node_cost(node, HTP)
 
 
 def _bytes(nodes: Sequence[Node]) -> int:
@@ -176,7 +184,8 @@ def _bytes(nodes: Sequence[Node]) -> int:
 
 
 def _fits_whole(graph: Graph, backend: str, choices: Choices) -> bool:
-    return backend != HTP or choices.memory_mb is None or _bytes(graph.nodes) <= choices.memory_mb * MEGABYTE
+    limit = choices.memory_mb
+    return limit is None or _is_host(backend) or _bytes(graph.nodes) <= limit * MEGABYTE
 
 
 def _parts(graph: Graph, places: Mapping[Node, str]) -> list[Part]:
@@ -246,7 +255,7 @@ def _cheaper(
         for node in part.nodes:
             if said := _refusal(node, other, refused):
                 return f"the cheapest place near this: {said}"
-    if choices.memory_mb is not None and HTP in (source.backend, target.backend):
+    if choices.memory_mb is not None and not (_is_host(source.backend) and _is_host(target.backend)):
         return f"HTP has {choices.memory_mb:g} MB"
     return f"{reader.where} is cheaper on {target.backend}"
 

@@ -9,10 +9,11 @@ from openqnn.emit import lower
 from openqnn.errors import OpenQnnWarning, UnsupportedError
 from openqnn.ir import Graph, Node
 from openqnn.ir.subgraph import subgraph
-from openqnn.qnn.library import find_library, is_htp
+from openqnn.qnn.library import find_library
 from openqnn.qnn.net import NetNode, qnn_name
 from openqnn.qnn.options import DeviceOptions
 from openqnn.qnn.soc import find_soc, no_floats
+from openqnn.targets.registry import target_of_library
 from openqnn.vendor.source import suited
 from openqnn.vendor.validate import validate_net
 
@@ -24,7 +25,7 @@ def refusals(graph: Graph, library: str, soc: str | int | None = None) -> dict[s
     """Reasons by the name of the node. What is refused is taken out, and the rest is asked again: a graph is
     brought into other forms for a library, and these depend on what is around a node."""
     path = find_library(library)
-    chip = find_soc(soc) if is_htp(path) else None
+    chip = find_soc(soc) if target_of_library(path).compiles else None
     found: dict[str, str] = {}
     for _ in range(ROUNDS):
         left = [node for node in graph.nodes if node.name not in found]

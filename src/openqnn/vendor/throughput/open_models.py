@@ -138,12 +138,12 @@ class OpenModels:
 
     def _options(self, name: str, target: Target) -> ContextOptions | None:
         depth = self._plan.config.contexts[name].queue_depth
-        if depth is None or not self._is_htp(target):
+        if depth is None or not self._has_chips(target):
             return target.context
         return replace(target.context or ContextOptions(), queue_depth=depth)
 
     @staticmethod
-    def _is_htp(target: Target) -> bool:
-        from openqnn.qnn.library import is_htp
+    def _has_chips(target: Target) -> bool:
+        from openqnn.targets.registry import target_of_library
 
-        return is_htp(target.library)
+        return target_of_library(target.library).compiles

@@ -14,6 +14,8 @@ from openqnn.cli.shared.accuracy_debugger.framework_diagnosis import framework_o
 from openqnn.cli.shared.accuracy_debugger.run_folder import RunFolder
 from openqnn.errors import BackendError, InputError, UnsupportedError, UsageError
 from openqnn.formats.atomic import replacing
+from openqnn.targets.registry import CPU_LIBRARY, HTP, find_target
+from openqnn.targets.target import Target
 
 MODE = "inference_engine"
 HOST = "x86_64-linux-clang"
@@ -21,11 +23,15 @@ CHIPS = {
     "htp": "", "dsp": "", "dspv68": "SM8350", "dspv69": "SM8450", "dspv73": "SM8550", "dspv75": "SM8650",
     "dspv79": "SM8750",
 }  # fmt: skip
+_NO_SIMULATOR = ("no simulator has this architecture", "--runtime dspv68 to dspv79")
+ELSEWHERE = {
+    "gpu": ("the GPU's library runs on a device", "--runtime cpu or htp"),
+    "dspv65": _NO_SIMULATOR, "dspv66": _NO_SIMULATOR,
+}  # fmt: skip
 CONVERTERS = {
     "onnx": "qnn-onnx-converter", "tflite": "qnn-tflite-converter", "tensorflow": "qnn-tensorflow-converter",
     "pytorch": "qnn-pytorch-converter",
 }  # fmt: skip
-COMPOSED = ("source", "converted", "compiled")
 
 
 class StepError(BackendError):
@@ -66,19 +72,19 @@ def check_runtime(request: DebuggerRequest) -> None:
         from openqnn.vendor.deploy.devices import find_device
 
         find_device(device).run("true")
-    if runtime == "gpu":
-        raise UnsupportedError(
-            "--runtime gpu: the GPU's library runs on a device", hint="--runtime cpu or htp"
-        )
-    if runtime in ("dspv65", "dspv66"):
-        raise UnsupportedError(
-            f"--runtime {runtime}: no simulator has this architecture", hint="--runtime dspv68 to dspv79"
-        )
+    if runtime in ELSEWHERE:
+        reason, hint = ELSEWHERE[runtime]
+        raise UnsupportedError(f"--runtime {runtime}: {reason}", hint=hint)
     if architecture and architecture != HOST and not device_of(request):
         raise UnsupportedError(
             f"--architecture {architecture}: such libraries run on a device, and none is named",
             hint=f"--target or --deviceId names one; --architecture {HOST} takes the libraries of this host",
         )
+
+
+def target_of_runtime(request: DebuggerRequest) -> Target:
+    """The target that the runtime stands for."""
+    return find_target(HTP if request.stage.runtime in CHIPS else CPU_LIBRARY)
 
 
 def device_of(request: DebuggerRequest) -> str:
@@ -102,7 +108,7 @@ class _Engine:
     def __init__(self, request: DebuggerRequest, folder: Path, golden: Path | None) -> None:
         self.request, self.folder, self.golden = request, folder, golden
         self.stem = folder / request.run.model_name
-        self.target = "cpu" if request.stage.runtime == "cpu" else "htp"
+        self.target = target_of_runtime(request)
 
     def run(self) -> EngineResult:
         shutil.copyfile(self._list(), self.folder / "image_list.txt")
@@ -137,7 +143,7 @@ class _Engine:
         from openqnn.qnn.library import find_library
         from openqnn.qnn.probe import probe_library
 
-        found = probe_library(find_library("libQnnHtp.so" if self.target == "htp" else "libQnnCpu.so"))
+        found = probe_library(find_library(self.target.libraries[0]))
         version = (found.build_id or found.core_api or "unknown").removeprefix("v")
         (self.folder / f"qnn-v{version}").mkdir(exist_ok=True)
         if self.request.run.print_version:
@@ -174,7 +180,7 @@ class _Engine:
 
     def _quantizer_words(self) -> list[str]:
         given, words = self.request.quantization, list[str]()
-        if given.precision == "fp16" or (self.target == "cpu" and not given.quantization_overrides):
+        if given.precision == "fp16" or (not self.target.compiles and not given.quantization_overrides):
             return ["--float_bw", "16"] if given.precision == "fp16" or given.float_bitwidth == 16 else []
         words += ["--input_list", str(self.request.stage.input_list)]
         words += ["--bias_bw", str(given.bias_bitwidth), "--act_bw", str(given.act_bitwidth)]
@@ -220,7 +226,7 @@ class _Engine:
 
     def _execute(self, library: Path, net_json: Path | None) -> None:
         run = self.request.run
-        backend = ["--backend", "libQnnCpu.so" if self.target == "cpu" else "libQnnHtp.so"]
+        backend = ["--backend", self.target.libraries[0]]
         soc = CHIPS.get(self.request.stage.runtime, "")
         backend += ["--soc", soc] if soc else []
         config = run.qnn_netrun_config_file or run.compiler_config
@@ -233,7 +239,7 @@ class _Engine:
             str(self.folder / "output"),
         ]
         words += backend + self._file_words() + self._device_words() + extra_words(run.extra_runtime_args)
-        if run.offline_prepare and self.target == "htp":
+        if run.offline_prepare and self.target.compiles:
             made = ["--model", str(library), *backend, "--binary_file", "context", *wanted]
             made += ["--output_dir", str(self.folder / "context")]
             words_for = [w.replace("--debug", "--enable_intermediate_outputs") for w in made]

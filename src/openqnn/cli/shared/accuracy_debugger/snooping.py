@@ -14,7 +14,12 @@ import numpy as np
 
 from openqnn.cli.shared.accuracy_debugger.debugger_request import DebuggerRequest
 from openqnn.cli.shared.accuracy_debugger.framework_diagnosis import framework_of, read_inputs
-from openqnn.cli.shared.accuracy_debugger.inference_engine import CHIPS, check_runtime, device_of
+from openqnn.cli.shared.accuracy_debugger.inference_engine import (
+    CHIPS,
+    check_runtime,
+    device_of,
+    target_of_runtime,
+)
 from openqnn.cli.shared.accuracy_debugger.run_folder import RunFolder
 from openqnn.errors import OpenQnnError, UnsupportedError
 from openqnn.formats.atomic import replacing
@@ -81,7 +86,7 @@ def graphs_of(request: DebuggerRequest) -> tuple[Graph, Graph]:
     shapes = {n.removesuffix(":0"): a.shape for n, a in read_inputs(request.model.input_tensor).items()}
     opened = open_graph(request.model.model_path, input_shapes=shapes)
     given = request.quantization
-    if request.stage.runtime == "cpu" or given.precision == "fp16":
+    if not target_of_runtime(request).compiles or given.precision == "fp16":
         fixed = clone_graph(opened)
         if given.precision == "fp16":
             set_float_width(fixed, 16)
@@ -120,7 +125,7 @@ def _golden(folder: Path | None) -> Callable[[str], Array | None] | None:
 def _opener(request: DebuggerRequest) -> Callable[[Graph], Runner]:
     from openqnn.vendor.executables import GraphExecutable
 
-    library = "libQnnCpu.so" if request.stage.runtime == "cpu" else "htp"
+    library = target_of_runtime(request).libraries[0]
     soc = CHIPS.get(request.stage.runtime, "") or None
     return lambda graph: GraphExecutable(graph, library, soc, SECONDS)
 
