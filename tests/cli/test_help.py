@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import shlex
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -11,7 +13,14 @@ from rich.console import Console
 
 from openqnn.cli.command import tool_parser
 from openqnn.cli.main import parser
-from openqnn.cli.registry import COMMAND_GROUPS, command_named, command_names, tool_named, tool_names
+from openqnn.cli.registry import (
+    COMMAND_GROUPS,
+    command_doc,
+    command_named,
+    command_names,
+    tool_named,
+    tool_names,
+)
 from openqnn.cli.report import table
 from tests.cli.tool import openqnn
 
@@ -22,6 +31,19 @@ LONG = "/model/encoder/layers.11/attention/Softmax_output_0"
 def test_every_command_is_in_one_group() -> None:
     listed = Counter(name for names in COMMAND_GROUPS.values() for name in names)
     assert listed == Counter(command_names())
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_what_help_says_of_a_command_is_what_the_command_says(name: str) -> None:
+    assert command_doc(name) == command_named(name).doc
+
+
+def test_help_imports_no_command() -> None:
+    """Where it does, `openqnn --help` takes twice as long."""
+    code = "import sys; from openqnn.cli.start import openqnn; sys.argv[1:] = ['--help']\ntry: openqnn()\n"
+    code += "except SystemExit: print(*sys.modules, file=sys.stderr)"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    assert "openqnn.cli.registry" in names and "openqnn.cli.commands." not in names and "numpy" not in names
 
 
 @pytest.mark.parametrize("name", command_names())

@@ -5,19 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from openqnn import __version__
 from openqnn.cli.command import Help, Parser, ReportOptions, examples_below, print_json
 from openqnn.cli.declare_ops import declare_ops
 from openqnn.cli.execute import USAGE, execute
-from openqnn.cli.registry import COMMAND_GROUPS, command_named, command_names
+from openqnn.cli.registry import COMMAND_GROUPS, command_doc, command_named, command_names
 from openqnn.options.field import add_options
 from openqnn.options.trust import TrustOptions
 
-HELP = ([], ["-h"], ["--help"])
+HELP = (["-h"], ["--help"])
+_COMMANDS: Mapping[str, Any] = {
+    "title": "commands", "dest": "command", "metavar": "COMMAND", "required": True,
+}  # fmt: skip
 FIRST_STEPS = (
     "openqnn demo                                 # the whole job in two minutes",
     "openqnn check model.onnx                     # what converts, and what not",
@@ -46,9 +50,7 @@ class _TopHelp(Help):
         return self._join_parts(parts)
 
 
-def parser(names: Sequence[str] | None = None, *, listed: bool = False) -> argparse.ArgumentParser:
-    """The parser of some commands; of all unless they are named. Where they are only `listed`, it knows none
-    of their options."""
+def _top() -> argparse.ArgumentParser:
     top = Parser(
         prog="openqnn",
         description="The Qualcomm QNN toolchain: convert, quantize, compile, run and inspect models.",
@@ -57,7 +59,22 @@ def parser(names: Sequence[str] | None = None, *, listed: bool = False) -> argpa
         allow_abbrev=False,
     )
     top.add_argument("--version", action=_Version, help="print versions, of Qualcomm's libraries too")
-    sub = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    return top
+
+
+def listing() -> argparse.ArgumentParser:
+    """The parser that knows of commands what they are for, and none of their options."""
+    top = _top()
+    sub = top.add_subparsers(**_COMMANDS)
+    for name in command_names():
+        sub.add_parser(name, help=command_doc(name))
+    return top
+
+
+def parser(names: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of some commands; of all unless they are named."""
+    top = _top()
+    sub = top.add_subparsers(**_COMMANDS)
     for name in names or command_names():
         command = command_named(name)
         p = sub.add_parser(
@@ -68,13 +85,11 @@ def parser(names: Sequence[str] | None = None, *, listed: bool = False) -> argpa
             formatter_class=Help,
             allow_abbrev=False,
         )
-        p.set_defaults(run=command.run, parser=p)
-        if listed:
-            continue
         for group in command.groups:
             add_options(p, group)
         add_options(p, ReportOptions, command.missing_options())
         add_options(p, TrustOptions)
+        p.set_defaults(run=command.run, parser=p)
     return top
 
 
@@ -114,10 +129,10 @@ def command_parsers() -> dict[str, tuple[str, argparse.ArgumentParser]]:
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     if not words:  # somebody's first try: the help is the answer, though for a script it is a failure
-        parser().print_help()
+        listing().print_help()
         return USAGE
     asked = words[:1] if words and words[0] in command_names() else None  # only that one is imported
-    arguments, unknown = _parsed(parser(asked, listed=words in HELP), words)
+    arguments, unknown = _parsed(listing() if words in HELP else parser(asked), words)
     if unknown:  # told by the command's own parser, which knows what is near
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return execute(lambda: _run(arguments))

@@ -5,6 +5,7 @@ A name is looked up without importing the others, since each command imports lit
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ COMMAND_GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """The order of `openqnn --help`: that of a user's work."""
+
+_DOC = re.compile(r'^COMMAND = Command\(\s+"[\w-]+",\s+"([^"\\]+)",', re.MULTILINE)
 
 
 @cache
@@ -54,6 +57,17 @@ def command_names() -> list[str]:
 def command_named(name: str) -> Command:
     home = import_module(f"openqnn.cli.commands.{name.replace('-', '_')}")
     return cast(Command, home.COMMAND)
+
+
+def command_doc(name: str) -> str:
+    """What a command is for: read out of its file where it stands there plainly, since importing all takes
+    longer than the rest of `openqnn --help`."""
+    file = Path(__file__).parent / "commands" / f"{name.replace('-', '_')}.py"
+    try:
+        found = _DOC.search(file.read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return found[1] if found else command_named(name).doc
 
 
 def run_tool(name: str, argv: Sequence[str] | None = None) -> int:
