@@ -17,7 +17,7 @@ class Suited:
     remarks: tuple[str, ...] = ()
 
 
-def boundary_changes(net: Net, made: Net, library: str) -> Iterator[str]:
+def boundary_changes(net: Net, made: Net, target: str) -> Iterator[str]:
     """An application hands over what the compiled graph takes, which is not always what the file says."""
     for kind, names in (("input", net.inputs), ("output", net.outputs)):
         for name in names:
@@ -26,7 +26,7 @@ def boundary_changes(net: Net, made: Net, library: str) -> Iterator[str]:
             if new is None:
                 yield f"{what}: no node reads it, and libraries leave it out"
             elif (old.dtype, old.dims) != (new.dtype, new.dims):
-                yield f"{what}: {_form(old)} in the file, {_form(new)} for {library}"
+                yield f"{what}: {_form(old)} in the file, {_form(new)} for {target}"
 
 
 def _form(tensor: NetTensor) -> str:

@@ -22,6 +22,7 @@ class CpuTarget(Target):
 
     name = "libQnnCpu"
     libraries = ("libQnnCpu.so",)
+    title = "libQnnCpu"
 
     def adapt(self, graph: Graph, *, keeps_border: bool = False) -> Graph:
         return dequantize_each_time(with_biases(with_one_scale(graph)))

@@ -19,6 +19,7 @@ class HtpTarget(Target):
 
     name = "htp"
     libraries = ("libQnnHtp.so",)
+    title = "HTP"
     fixed_point_of = name
     compiles = True
     half_precision = True

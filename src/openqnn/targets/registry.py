@@ -26,7 +26,7 @@ class OtherLibrary(Target):
     """A library that no rules are known about: it is handed every graph as it is."""
 
     def __init__(self, library: str) -> None:
-        self.name = library.partition(".")[0]
+        self.name = self.title = library.partition(".")[0]
         self.libraries = (library,)
 
 

@@ -21,6 +21,8 @@ class Target:
     name: str = "cpu"
     libraries: tuple[str, ...] = ()
     """File names of its libraries; the built-in backend has none."""
+    title: str = "the built-in backend"
+    """What messages call it."""
     compiles: bool = False
     """Whether graphs are compiled for chips: there are SoCs, settings and context binaries then, and a
     simulator runs them here."""

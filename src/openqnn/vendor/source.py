@@ -112,7 +112,7 @@ def _suited(net: Net, library: str) -> Suited:
     graph = _graph_of(net) if known else None
     if graph is not None and (better := suited(graph, library, of_file=True)) is not graph:
         made = lower(better)
-    return Suited(made, tuple(boundary_changes(net, made, Path(library).name)))
+    return Suited(made, tuple(boundary_changes(net, made, target_of_library(library).title)))
 
 
 def _graph_of(net: Net) -> Graph | None:
