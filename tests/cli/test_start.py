@@ -67,7 +67,7 @@ def test_a_name_of_the_original_answers_with_what_to_use(script: str) -> None:
 def test_once_it_runs_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").touch()
     code, said = interrupted("openqnn", "openqnn.frontends.onnx", "check", str(tmp_path / "model.onnx"))
-    assert (code, said) == (130, "error: interrupted\n")
+    assert (code, said) == (130, "error: interrupted [OQ151]\n")
 
 
 def test_the_package_is_a_command() -> None:

@@ -184,13 +184,16 @@ def _device_problems(config: RunConfig, prefix: str) -> dict[str, str]:
     return found
 
 
+NO_LIBRARY = {"gpu": "no package has the GPU's library for a device"}
+
+
 def device_problems(config: RunConfig, prefix: str) -> Iterator[tuple[str, str]]:
     """Fields of a run on a device, and what is missing for it on this machine."""
     device, architecture = config[f"{prefix}.device_id"], config[f"{prefix}.architecture"]
     if device and target_of(device).startswith("adb") and not adb_there():
         yield "device_id", "adb is not on the PATH: install it, or name a device as ssh://user@host"
-    if config[f"{prefix}.runtime"] == "gpu":
-        yield "runtime", f"no package has the GPU's library for a device. {WITHOUT}"
+    if missing := NO_LIBRARY.get(config[f"{prefix}.runtime"]):
+        yield "runtime", f"{missing}. {WITHOUT}"
     if architecture == ANDROID:
         yield "architecture", f"{NO_ANDROID}: a device with Linux takes {ARM}. {WITHOUT}"
     if architecture == ARM and not config[f"{prefix}.engine_path"]:
