@@ -227,6 +227,6 @@ def untuned_section(rows: Sequence[Row]) -> Section | None:
             pairs = ((by[model, b].ours, by[model, b].htp.get(OURS, float("nan"))) for b in WIDTHS)
             made.rows.append((model, what, *(figure for pair in pairs for figure in pair)))
     for _, lines in tables(ATTENTION.read_text(encoding="utf-8")):
-        for cells in lines[1:]:
+        for cells in lines[1:] if "8/8" in lines[0] else ():
             made.rows.append((*cells[:2], *(number(cells[place]) for place in ATTENTION_COLUMNS)))
     return made if made.rows else None
