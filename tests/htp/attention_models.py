@@ -51,8 +51,11 @@ _FEW_STEPS = (
     "at 8/8 its class token has 1.5 to 4 of the 255 steps of the residual: single roundings decide, and both"
     " are equally far from floating point in every layer"
 )
-_NOT_FOUND = "at 8/8 not found: 1.3 to 1.7 dB less on libQnnHtp than in the simulation"
-ODD: dict[str, str] = {"vit_tiny": _FEW_STEPS, "mobilevit_xxs": _NOT_FOUND, "levit_128s": _NOT_FOUND}
+_CHANCE = (
+    "at 8/8 chance: of four samples libQnnHtp is up to 4.4 dB worse on some, up to 1.3 dB better on others,"
+    " and layer by layer both are equally far from floating point"
+)
+ODD: dict[str, str] = {"vit_tiny": _FEW_STEPS, "mobilevit_xxs": _CHANCE, "levit_128s": _CHANCE}
 """Why libQnnHtp is more than 1 dB from the simulation."""
 
 
@@ -147,6 +150,16 @@ BY_HAND = (
     ("Moonshine's encoder (npm `@moonshine-ai/moonshine-js` 0.1.29)", "0.999997", 21.4, 21.3, 21.3, 45.4, 3),
 )
 PUBLISHED = """
+## ViT, MobileViT and LeViT at 8/8
+
+They are not in the table: they were looked at by themselves. At 8/8 libQnnHtp has 1.3 to 1.7 dB less than the
+simulation, on four samples. That is chance, and no op: single steps of the first products differ, around a
+mean of zero; LayerNorm and Softmax enlarge them; and both are equally far from floating point: the rms of the
+error of a layer in the simulation is 1.01 times that on libQnnHtp in MobileViT (the median of 147 layers) and
+1.00 times in ViT (of 51). In the end ten numbers decide. Sample by sample MobileViT has 26.3, 26.8, 25.4 and
+26.1 dB in the simulation, and 27.0, 22.4, 23.6 and 27.4 on libQnnHtp; LeViT 12.3, 12.8, 14.8 and 15.9, and
+9.6, 13.6, 14.8 and 13.7. ViT reads its class token, which has 1.5 to 4 of the 255 steps of its residual.
+
 ## As published
 
 Two quantized transformers of packages, with their own weights, in dB on 8 samples that calibration (on 16)

@@ -30,7 +30,7 @@ def seeds() -> range:
     return range(int(first), int(last or int(first) + 1))
 
 
-KNOWN = {(20, 8), (38, 8)}  # listed in docs/quantization.md
+KNOWN = {(20, 8), (38, 8), (66, 8)}  # listed in docs/quantization.md
 
 
 class Graphs:
