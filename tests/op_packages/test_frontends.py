@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 import openqnn
+from openqnn.cli.registry import run_tool
+from openqnn.emit import lower
+from openqnn.emit.model_source import write_model_source
 from openqnn.errors import UnsupportedError
 from openqnn.frontends.tflite.flexbuffer import read_flexbuffer
 from tests.libraries import need
 from tests.op_packages.sample import EXPECTED as WANTED
+from tests.op_packages.sample import LIBRARY, PROVIDER, built, generated, model, needs_compiler
 from tests.op_packages.sample import X as SAMPLE
-from tests.op_packages.sample import model
 
 PROGRAMS = Path(__file__).parents[1] / "frontends" / "torch" / "programs"
 X = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
@@ -40,13 +43,19 @@ def tflite_model(options: bytes) -> bytes:
     return single("my.scaled_tanh", [T(X.shape, name="x")], [T(X.shape, name="y")], custom=options)
 
 
-@pytest.mark.parametrize("kind", ["composite", "package"])
-def test_tflite(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "backend", "error"),
+    [
+        ("composite", "cpu", 1e-6), ("composite", "libQnnCpu.so", 1e-6), ("composite", "htp", 1e-2),
+        ("package", "cpu", 1e-6),
+    ],
+)  # fmt: skip
+def test_tflite(tmp_path: Path, kind: str, backend: str, error: float) -> None:
     flex = pytest.importorskip("flatbuffers.flexbuffers")
     declare(kind, "my")
     (tmp_path / "m.tflite").write_bytes(tflite_model(bytes(flex.Dumps({"factor": 2.5, "shift": 1}))))
-    with openqnn.Session(openqnn.convert(tmp_path / "m.tflite")) as session:
-        np.testing.assert_allclose(session.run({"x": X})["y"], EXPECTED, atol=1e-6)
+    with openqnn.Session(openqnn.convert(tmp_path / "m.tflite"), backend) as session:
+        np.testing.assert_allclose(session.run({"x": X})["y"], EXPECTED, atol=error)
 
 
 def test_tflite_with_damaged_options(tmp_path: Path) -> None:
@@ -126,7 +135,12 @@ def _blend_of_ops(
 
 @pytest.mark.parametrize(
     ("kind", "backend", "error"),
-    [("package", "cpu", 1e-5), ("composite", "cpu", 1e-5), ("composite", "htp", 0.05)],
+    [
+        ("package", "cpu", 1e-5),
+        ("composite", "cpu", 1e-5),
+        ("composite", "libQnnCpu.so", 1e-5),
+        ("composite", "htp", 0.05),
+    ],
 )
 def test_a_pytorch_program(kind: str, backend: str, error: float) -> None:
     """Every kind of argument and two results, read without torch."""
@@ -167,3 +181,81 @@ def test_flexbuffers(value: Any) -> None:
             read_flexbuffer(data[:end] + data[end + 1 :])
         except ValueError:
             continue
+
+
+PACKAGE = '''
+import numpy as np
+import openqnn
+
+
+@openqnn.custom_op("MyPackage", "scaled_tanh", domain="my")
+def scaled_tanh(x, *, factor: float = 1.0, shift: int = 0):
+    return factor * np.tanh(x) + shift
+
+
+@openqnn.custom_op("MyPackage", "blend", domain="acme", outputs=("y", "scaled"), cpp="""
+float sum = 0;
+for (size_t k = 0; k < taps.size(); ++k) sum += float(taps[k]);
+for (size_t i = 0; i < y.size(); ++i) {
+  const float shifted = mode == 0 ? table.at(i, y) : -table.at(i, y);
+  const float v = factor * std::pow(x[i], float(power)) + shifted + (bias.given() ? bias.at(i, y) : 0);
+  y[i] = on ? v : x[i];
+  scaled[i] = v * sum;
+}
+""")
+def blend(x, table, bias=None, *, factor: float, taps: list[int], mode: Literal["plus", "minus"] = "plus",
+          on: bool = True, power: int = 2):
+    y = factor * x**power + (table if mode == "plus" else -table)
+    y = y if bias is None else y + bias
+    return (y if on else x), y * np.float32(sum(taps))
+'''
+
+
+@pytest.fixture(scope="module")
+def own_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("own")
+    built(generated(place, "from typing import Literal\n" + PACKAGE))
+    return place
+
+
+@needs_compiler
+@pytest.mark.parametrize("frontend", ["tflite", "pytorch"])
+def test_a_package_on_the_library(own_package: Path, tmp_path: Path, frontend: str) -> None:
+    """The same package from models of other frameworks, through DLC, model library and context binary."""
+    openqnn.load_custom_ops(own_package / "my_ops.py")
+    if frontend == "tflite":
+        flex = pytest.importorskip("flatbuffers.flexbuffers")
+        (tmp_path / "m.tflite").write_bytes(tflite_model(bytes(flex.Dumps({"factor": 2.5, "shift": 1}))))
+        graph, feeds, wanted = openqnn.convert(tmp_path / "m.tflite"), {"x": X}, [EXPECTED]
+    else:
+        known = np.load(PROGRAMS / "own.npz")
+        graph, feeds = openqnn.convert(PROGRAMS / "own.pt2"), {"x": known["in_x"]}
+        wanted = [known[f"out_{i}"] for i in range(len(graph.outputs))]
+    packages = f"{own_package / LIBRARY}:{PROVIDER}"
+    for source in _round_trips(graph, tmp_path, packages):
+        with openqnn.Session(source, "libQnnCpu.so", op_packages=packages) as session:
+            found = session.run(feeds)
+        for value, expected in zip(
+            graph.outputs, wanted, strict=True
+        ):  # libraries have an order of their own
+            np.testing.assert_allclose(
+                found[value.name].reshape(expected.shape), expected, rtol=1e-4, atol=1e-5
+            )
+
+
+def _round_trips(graph: openqnn.Graph, folder: Path, packages: str) -> list[openqnn.Graph | Path]:
+    """The graph, its DLC, its model library and its context binary."""
+    graph.save(folder / "g.dlc")
+    written = write_model_source([lower(graph)], folder / "g.cpp")
+    where = ["-o", str(folder), "-t", "x86_64-linux-clang"]
+    where += ["-b", str(written.bin)] if written.bin is not None else []
+    assert run_tool("qnn-model-lib-generator", ["-c", str(written.cpp), *where]) == 0
+    library = folder / "x86_64-linux-clang" / "libg.so"
+    words = ["--dlc_path", str(folder / "g.dlc"), "--backend", "libQnnCpu.so", "--op_packages", packages]
+    made = ["--binary_file", "context", "--output_dir", str(folder)]
+    assert run_tool("qnn-context-binary-generator", [*words, *made]) == 0
+    read = openqnn.load(library, trust=True)
+    for each in (openqnn.load(folder / "g.dlc"), read):
+        ours = [n.op_name for n in each.nodes if n.package == "MyPackage"]
+        assert ours == [n.op_name for n in graph.nodes if n.package == "MyPackage"] and ours
+    return [graph, folder / "g.dlc", read, folder / "context.bin"]

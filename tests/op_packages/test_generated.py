@@ -148,7 +148,7 @@ def row_sum(x, *, scale: float = 1.0):
         (lambda x: np.add.reduce(x), "np.add.reduce"),
         (lambda x: x if x > 0 else -x, "a decision by data"),
         (lambda x: np.sort(x), "np.sort"),
-        (lambda *xs: xs[0], "left out or repeated"),
+        (lambda *xs: xs[0], "inputs that are repeated"),
     ],
 )
 def test_functions_that_make_no_kernel(function: Any, reason: str) -> None:

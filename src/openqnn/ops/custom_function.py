@@ -164,9 +164,13 @@ class _Reader:
         return OperandDef(name, datatypes=self._types, rank=rank, layout=layout, **more)
 
     def _input(self, p: inspect.Parameter) -> OperandDef:
-        whole = self._hints.get(p.name) is int
+        whole, repeated = self._hints.get(p.name) is int, p.kind is p.VAR_POSITIONAL
+        more = (
+            repeated
+            and len([q for q in self._signature.parameters.values() if q.kind is not p.KEYWORD_ONLY]) > 1
+        )
         made = self._tensor(
-            p.name, mandatory=p.default is p.empty, repeated=p.kind is p.VAR_POSITIONAL,
+            p.name, mandatory=p.default is p.empty and not more, repeated=repeated,
             static=p.name in self._static,
         )  # fmt: skip
         if not whole:

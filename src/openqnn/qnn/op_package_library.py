@@ -133,6 +133,7 @@ def hinted(error: BackendError, registered: Sequence[str], *, is_htp: bool) -> B
     elif "QNN_OP_PACKAGE_ERROR_VALIDATION_FAILURE" in error.message:
         error.hint = (
             f"the package ({', '.join(registered) or 'built in'}) does not take its inputs, types or"
-            " parameters: compare them with its declaration"
+            " parameters: compare them with its declaration. libQnnCpu cannot tell a package of an input that"
+            " is left out with others behind it: give that input, or put it last"
         )
     return error

@@ -65,6 +65,15 @@ def declare(kind: str) -> None:
 class TestWithTensorflow:
     pytestmark = needs_tensorflow
 
+    @pytest.mark.parametrize("backend", ["cpu", "libQnnCpu.so", "htp"])
+    def test_a_composite_on_every_backend(self, models: Path, backend: str, nothing_declared: None) -> None:
+        declare("composite")
+        x = np.random.default_rng(0).normal(size=(1, 4, 4, 3)).astype(np.float32)
+        with openqnn.Session(openqnn.convert(models / "own.pb"), backend) as session:
+            (found,) = session.run({session.input_names[0]: x}).values()
+        error = 0.02 if backend == "htp" else 1e-5
+        np.testing.assert_allclose(found, np.maximum(2.5 * np.tanh(x) + 1, 0), atol=error)
+
     @pytest.mark.parametrize(
         ("name", "kind"),
         [

@@ -31,7 +31,7 @@ class OpPackageCheck:
     )
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
         (), "--input_shape", metavar="NAME=DIMS", parse=named_shape, repeat=True,
-        help="shape of an input of an operation, for the run on random data",
+        help="shape of an input or a tensor parameter of an operation, for the run on random data",
     )  # fmt: skip
     timeout: int = option(
         30, "--timeout", metavar="SECONDS", parse=positive, help="time for each step (default: 30)"

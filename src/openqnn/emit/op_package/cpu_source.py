@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from openqnn.formats.op_package import OperandDef, OpPackage
 from openqnn.ops.custom import CustomOp, dtypes_of
 from openqnn.ops.kernel_trace import identifier, kernel_body
@@ -78,8 +80,14 @@ def _unpacked(op: CustomOp) -> list[str]:
         if d.is_scalar:
             made.append(f'const {kind} {name} = static_cast<{kind}>(op.scalar("{d.name}", {_default(d)}));')
         else:
-            made.append(f'const Tensor<{kind}> {name}(op.tensor("{d.name}"));')
+            default = f", {{{', '.join(_numbers(d.default, kind))}}}" if d.default else ""
+            made.append(f'const Tensor<{kind}> {name}(op.tensor("{d.name}"){default});')
     return made
+
+
+def _numbers(text: str, kind: str) -> list[str]:
+    words = [w for w in re.split(r"[\s,\[\]{}]+", text) if w]
+    return [str(int(w)) if kind == "int32_t" else f"{float(w)!r}f" for w in words]
 
 
 def _default(d: OperandDef) -> str:
@@ -125,7 +133,10 @@ _INTERFACE = """\
 // The interface of op package %(package)s for libQnnCpu: what the backend asks for and calls.
 
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
+#include <string>
 
 #include "CpuOpPackage.hpp"
 
@@ -172,13 +183,37 @@ bool fits(const std::vector<std::vector<uint32_t>>& types, const Qnn_Tensor_t* t
   return true;
 }
 
+// An input that is left out with others behind it: libQnnCpu would hand the kernel those others in its place.
+bool hasGaps(const Qnn_Tensor_t* tensors, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const Qnn_TensorType_t type =
+        tensors[i].version == QNN_TENSOR_VERSION_1 ? tensors[i].v1.type : tensors[i].v2.type;
+    if (type == QNN_TENSOR_TYPE_NULL) return true;
+  }
+  return false;
+}
+
+// How many parameters nodes have, by name: libQnnCpu leaves the count of a node unset where it has none.
+std::map<std::string, uint32_t> counted;
+std::mutex counting;
+
+uint32_t paramsOf(const Entry& entry, const CpuNode& node) {
+  const uint32_t most = static_cast<uint32_t>(entry.params.size());
+  if (most == 0 || !entry.needed.empty()) return most == 0 ? 0 : node.numParams;
+  const std::lock_guard<std::mutex> lock(counting);
+  const auto found = counted.find(node.name);
+  if (found != counted.end()) return found->second;
+  return node.numParams <= most ? node.numParams : 0;
+}
+
 Qnn_ErrorHandle_t validateOpConfig(Qnn_OpConfig_t config) {
   const Qnn_OpConfigV1_t& op = config.v1;
   const Entry* entry = find(op.typeName);
   if (entry == nullptr) return QNN_OP_PACKAGE_ERROR_VALIDATION_FAILURE;
   const bool counts = op.numOfInputs >= entry->leastInputs && op.numOfInputs <= entry->mostInputs &&
                       op.numOfOutputs >= entry->leastOutputs && op.numOfOutputs <= entry->mostOutputs;
-  if (!counts || !fits(entry->inputTypes, op.inputTensors, op.numOfInputs) ||
+  if (!counts || hasGaps(op.inputTensors, op.numOfInputs) ||
+      !fits(entry->inputTypes, op.inputTensors, op.numOfInputs) ||
       !fits(entry->outputTypes, op.outputTensors, op.numOfOutputs)) {
     return QNN_OP_PACKAGE_ERROR_VALIDATION_FAILURE;
   }
@@ -192,6 +227,8 @@ Qnn_ErrorHandle_t validateOpConfig(Qnn_OpConfig_t config) {
     for (uint32_t i = 0; i < op.numOfParams; ++i) given = given || std::strcmp(name, op.params[i].name) == 0;
     if (!given) return QNN_OP_PACKAGE_ERROR_VALIDATION_FAILURE;
   }
+  const std::lock_guard<std::mutex> lock(counting);
+  counted[op.name] = op.numOfParams;
   return QNN_SUCCESS;
 }
 
@@ -204,7 +241,8 @@ Qnn_ErrorHandle_t createOpImpl(QnnOpPackage_GraphInfrastructure_t, QnnOpPackage_
   if (op == nullptr) return QNN_OP_PACKAGE_ERROR_GENERAL;
   op->inputs.assign(node.inputs, node.inputs + node.numInputs);
   op->outputs.assign(node.outputs, node.outputs + node.numOutputs);
-  for (uint32_t i = 0; i < node.numParams; ++i) op->params.push_back(*node.params[i]);
+  const uint32_t count = paramsOf(*entry, node);
+  for (uint32_t i = 0; i < count; ++i) op->params.push_back(*node.params[i]);
   static thread_local CpuOpImpl impl;  // the library copies it at once
   impl = {entry->run, op};
   *made = reinterpret_cast<QnnOpPackage_OpImpl_t>(&impl);
@@ -247,6 +285,11 @@ using oppackage::Tensor;
 template <typename T>
 inline T oppackage_square(T x) {
   return x * x;
+}
+
+template <typename T>
+inline float oppackage_sign(T x) {
+  return x > T(0) ? 1.0f : x < T(0) ? -1.0f : 0.0f;
 }
 
 // The kernel. Tensors are real numbers in row-major order; 0 is success.

@@ -61,10 +61,21 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(CpuTensor* tensor) : tensor_(tensor) { load(); }
+  Tensor(CpuTensor* tensor, const std::vector<T>& otherwise) : tensor_(tensor) {
+    if (tensor_ != nullptr) {
+      load();
+      return;
+    }
+    copy_ = otherwise;
+    pointer_ = copy_.data();
+    size_ = copy_.size();
+  }
 
   bool given() const { return tensor_ != nullptr; }
-  uint32_t rank() const { return tensor_ ? tensor_->rank : 0; }
-  uint32_t dim(uint32_t axis) const { return tensor_->dimensions[axis]; }
+  uint32_t rank() const { return tensor_ ? tensor_->rank : size_ ? 1 : 0; }
+  uint32_t dim(uint32_t axis) const {
+    return tensor_ ? tensor_->dimensions[axis] : static_cast<uint32_t>(size_);
+  }
   size_t size() const { return size_; }
   const T& operator[](size_t i) const { return pointer_[i]; }
   T& operator[](size_t i) { return pointer_[i]; }
