@@ -116,7 +116,7 @@ def test_the_graph_is_drawn(address: str, files: dict[str, Path], tmp_path: Path
     with sync_api.sync_playwright() as playwright:
         flags = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
         browser = playwright.chromium.launch(executable_path=program, args=flags)
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page = browser.new_page(viewport={"width": 800, "height": 600})
         page.on("pageerror", lambda error: said.append(str(error)))
         page.set_default_timeout(180_000)
         page.goto(f"{address}/?data={quote(json.dumps(data))}")

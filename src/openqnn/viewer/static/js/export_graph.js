@@ -59,15 +59,16 @@ function itemText(pane, item, colours) {
   const card = `fill="${fill || colours.card}" ${stroke}`;
   const stack = group ? [6, 3].map((step) => box({ ...item, x: item.x + step, y: item.y + step }, card)).join("") : "";
   const marks = marksOf(pane, item.id).map((mark) => markText(item, mark)).join("");
-  const strips = stripsOf(pane, item).map(stripText).join("");
+  const strips = stripsOf(pane, item).map((strip) => stripText(strip, colours.card)).join("");
+  const top = item.y - (strips ? 3 : 0);
   return `<g fill="${fill ? inkOn(fill) : colours.ink}" text-anchor="middle">${stack}${box(item, card)}${marks}${strips}`
-    + `<text x="${middle}" y="${item.y + 18}" font-size="13" font-weight="600">${escaped(shortened(first, 22))}</text>`
-    + `<text x="${middle}" y="${item.y + 33}" font-size="11">${escaped(shortened(second, 26))}</text>`
+    + `<text x="${middle}" y="${top + 18}" font-size="13" font-weight="600">${escaped(shortened(first, 22))}</text>`
+    + `<text x="${middle}" y="${top + 33}" font-size="11">${escaped(shortened(second, 26))}</text>`
     + `<title>${escaped(pane.nameOf(item.id))}</title></g>`;
 }
 
 const markText = (item, { colour, width, out }) => `<rect x="${item.x - out}" y="${item.y - out}" width="${item.width + 2 * out}" height="${item.height + 2 * out}" fill="none" stroke="${colour}" stroke-width="${width}"/>`;
-const stripText = ({ colour, x, y, width, height }) => `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${colour}"/>`;
+const stripText = ({ colour, x, y, width, height }, card) => `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${colour}" stroke="${card}"/>`;
 
 const svgBlob = (pane) => new Blob([svgText(pane)], { type: "image/svg+xml" });
 const chosenPane = () => state.panes.find((pane) => pane.selected >= 0) || state.panes[0];

@@ -117,6 +117,8 @@ function paintStack(pen, item) {
 
 function paintStrips(pen, pane, item) {
   for (const strip of stripsOf(pane, item)) {
+    pen.fillStyle = themeColours().card; // a strip is seen on any fill
+    pen.fillRect(strip.x - 1, strip.y - 1, strip.width + 2, strip.height + 2);
     pen.fillStyle = strip.colour;
     pen.fillRect(strip.x, strip.y, strip.width, strip.height);
   }
@@ -132,13 +134,14 @@ export function stripsOf(pane, item) {
 
 function paintText(pen, pane, item, ink, isGroup) {
   const middle = item.x + item.width / 2;
+  const top = item.y - (state.overlays.length > 1 ? 2 : 0); // strips have room below
   const group = isGroup ? pane.tree.group(item.id) : null;
   pen.fillStyle = ink;
   pen.textAlign = "center";
   pen.font = "600 13px system-ui, sans-serif";
-  pen.fillText(group ? shortened(group.name, 16) : shortened(pane.nodes[item.id].op, 22), group ? middle + 6 : middle, item.y + 14);
+  pen.fillText(group ? shortened(group.name, 16) : shortened(pane.nodes[item.id].op, 22), group ? middle + 6 : middle, top + 14);
   pen.font = "11px system-ui, sans-serif";
-  pen.fillText(group ? `${group.size} nodes` : shortened(pane.nodes[item.id].name, 25), middle, item.y + 29);
+  pen.fillText(group ? `${group.size} nodes` : shortened(pane.nodes[item.id].name, 25), middle, top + 29);
   if (!group) return;
   pen.textAlign = "left";
   pen.font = "600 14px system-ui, sans-serif";

@@ -13,6 +13,7 @@ const REST = 130; // milliseconds after which it is drawn anew
 export class Pane {
   constructor(record, index, number) {
     Object.assign(this, { nodes: record.nodes, edges: record.edges, overlays: record.overlays, title: record.title, kind: record.kind, facts: record.facts, marks: record.marks || {} });
+    this.isMarked = Object.keys(this.marks).length > 0;
     this.index = index;
     this.number = number;
     this.tree = new Tree(record);

@@ -23,7 +23,7 @@ export function paintMarks(pen, pane, item, scale) {
 
 // The borders of a node, the innermost first, and how far out each runs; a closed group has those of its nodes.
 export function marksOf(pane, item, scale = 1) {
-  if (!Object.keys(pane.marks).length) return [];
+  if (!pane.isMarked) return [];
   const kinds = new Set(pane.tree.nodesIn(item).flatMap((node) => pane.marks[node]?.kinds || []));
   const width = Math.max(WIDTH, 1.5 / scale);
   return (BORDERS[[...kinds].sort().join(" and ")] || []).map((colour, index) => ({ colour, width, out: width * (0.5 + index) }));
