@@ -217,7 +217,8 @@ def _opened(graph: Graph, name: str, samples: Samples, soc: str | int | None, ti
         return OtherRun(graph, source_runner(path), samples)
     if path.is_dir():
         return FolderRun(graph, name, len(samples))
-    return GraphRun(graph, _runner(graph, name, soc, timeout), samples, fuses=not target_of_backend(name).is_built_in)
+    fuses = not target_of_backend(name).is_built_in
+    return GraphRun(graph, _runner(graph, name, soc, timeout), samples, fuses=fuses)
 
 
 def _runner(graph: Graph, backend: str, soc: str | int | None, timeout: float) -> Runner:
