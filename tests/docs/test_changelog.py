@@ -51,3 +51,17 @@ def test_every_line_stands_where_it_belongs() -> None:
         elif before.startswith(("- ", "  ")) and line and not line.startswith(("- ", "  ")):
             faults.append(f"line {number}: glued to a list: {line}")
     assert not faults
+
+
+def test_a_release_has_one_list_of_each_kind() -> None:
+    """Merges leave a second `### Fixed`, or the end of an item below another."""
+    faults, seen = [], set[str]()
+    for number, (before, line) in enumerate(pairwise(LINES), start=2):
+        if line.startswith("## "):
+            seen.clear()
+        if line.startswith("### "):
+            faults += [f"line {number}: again {line}"] if line in seen else []
+            seen.add(line)
+        if before.endswith(".") and line[:2] == "  " and line[2:3].islower():
+            faults.append(f"line {number}: continues an item that has ended: {line}")
+    assert not faults
