@@ -2,8 +2,8 @@
 
 A block of `sh`, `python` or `console` runs. Of `console`, what follows `$ ` is run, and the rest is output. A
 block whose first line is a comment that begins with `NOT_RUN` does not run, and says to the reader why. Other
-languages are contents of files and output, and `text` is output. A block of `sh frameworks` needs PyTorch or
-TensorFlow: `make frameworks` runs it.
+languages are contents of files and output, and `text` is output. A block of `sh frameworks` or of `python
+frameworks` needs PyTorch or TensorFlow: `make frameworks` runs it.
 
 `python -m tests.docs.blocks PAGE` runs the blocks of a page in the working folder, one after the other, with
 a network for digits as model.onnx and data for it; Python's names live from block to block.

