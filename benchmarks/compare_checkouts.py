@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -27,12 +28,18 @@ MODELS = (
 )  # fmt: skip
 VARYING = (rb"openqnn[ /-]v?\d[\w.+]*", rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.Z+:]*")
 TIMED = "dlc.metadata2"
-START = "import sys; from openqnn.cli.start import {0}; sys.argv[0] = {1!r}; sys.exit({0}())"
+START = "import sys; from {0} import {1}; sys.argv[0] = {2!r}; sys.exit({1}())"
+
+
+def entry_point(checkout: Path, command: str) -> list[str]:
+    """The module and the function that a checkout starts a command with."""
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project["scripts"][command].split(":")
 
 
 def run(checkout: Path, folder: Path, command: str, *words: str) -> str:
     """Runs a command of a checkout; what it said last where it fails."""
-    code = START.format("openqnn" if command == "openqnn" else "tool", command)
+    code = START.format(*entry_point(checkout, command), command)
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONHASHSEED": "0"}
     line = [sys.executable, "-c", code, *words]
     done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)

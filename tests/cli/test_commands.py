@@ -137,6 +137,10 @@ def test_inspect_text_parses_back(network: Path) -> None:
     assert str(parse_graph(result.out, data)) == result.out == str(graph)
 
 
+def test_inspect_prints_text_or_json(network: Path) -> None:
+    assert_refused(openqnn("inspect", network, "--text", "--json"), "--text and --json")
+
+
 def test_inspect_converts_a_model_on_the_way() -> None:
     assert openqnn("inspect", model_path(MODEL), "--text").out.startswith('graph "')
 

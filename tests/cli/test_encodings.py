@@ -227,6 +227,33 @@ def test_a_graph_is_written_for_its_source(fixed: Path, model: Path) -> None:
     assert (found["w"].axis, found["m"].axis) == (0, 1)
 
 
+_STORED = {"w": (2, 2, 6), "o": (5, 2, 3), "l": (4,)}  # products with 6, 5 and 1 channels
+_TURNED = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,3,4] x) => (float[1,3,5] z, float[1,3] n) <int64[2] s = {-1, 6}> {
+        v = Reshape(w, s)
+        y = MatMul(x, v)
+        p = Flatten(o)
+        q = Transpose <perm = [1, 0]> (p)
+        z = MatMul(y, q)
+        n = MatMul(x, l)
+    }"""
+
+
+def test_the_source_tells_the_axis_of_reshaped_weights() -> None:
+    """A weight that the model turns and reshapes before a product: the file speaks of the constant."""
+    random = np.random.default_rng(0)
+    weights = {name: random.standard_normal(shape).astype(np.float32) for name, shape in _STORED.items()}
+    made = parser.parse_model(_TURNED)
+    made.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    Path("t.onnx").write_bytes(made.SerializeToString())
+    np.save("data.npy", np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4))
+    assert openqnn("quantize", "t.onnx", "--data", "data.npy", "-o", "q.oqnn", "--no_report").code == 0
+    argv = ("encodings", "q.oqnn", "--to", "2.0.0", "-o", "e.json", "--source", "t.onnx")
+    assert openqnn(*argv).code == 0
+    found = read_encodings("e.json").tensors
+    assert {name: found[name].axis for name in weights} == {"w": 2, "o": 0, "l": None}
+
+
 def test_nothing_but_encodings_is_replaced(model: Path) -> None:
     file = stored()
     assert_refused(openqnn("encodings", file, "--to", "0.4", "-o", file), "f.encodings is the source itself")

@@ -23,6 +23,8 @@ CONTEXT = ".bin"
 
 def run_inspect(arguments: Namespace) -> int:
     source, output = read_options(arguments, SourceOptions), read_options(arguments, InspectOutput)
+    if output.text and output.json:
+        raise UsageError("--text and --json cannot be given together: the text of a graph is no JSON")
     return _inspect(source.model, source.settings(), output)
 
 

@@ -26,8 +26,11 @@ def settled(
     found, place = parameters.get(entry.name), Place(path, entry.name)
     if entry.kind is Kind.UNKNOWN:
         entry = replace(entry, kind=Kind.ACTIVATION if found is None else Kind.PARAM)
-    if found is None or found.channel_axis is None or entry.axis is None:
+    if found is None or entry.axis is None:
         return entry
+    if found.channel_axis is None:
+        is_whole = entry.channels == 1 and entry.blocks is None  # one scale: that of the whole tensor
+        return replace(entry, axis=None) if is_whole else entry
     channels = found.shape[found.channel_axis]
     if entry.blocks is not None:
         return _with_grid(entry, found, place)
