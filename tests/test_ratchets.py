@@ -103,6 +103,17 @@ def test_the_map_is_up_to_date() -> None:
     assert map_page.PAGE.read_text(encoding="utf-8") == map_page.page(), "run python -m tests.map_page"
 
 
+def test_reports_print_in_one_place() -> None:
+    """A command returns a `Report`; `openqnn.cli.main` prints it as text or as JSON."""
+    found = [
+        path.name
+        for path in MODULES
+        if path.parent.name in ("commands", "shared")
+        if "print_json" in path.read_text(encoding="utf-8")
+    ]
+    assert not found, found
+
+
 # Modules about names of ops, on records below the graph (tests/test_op_names.py says why).
 ABOUT_OP_NAMES = ("dlc_renames.py", "graph_from_net.py")
 OPS_COMPARED_BY_NAME = 12

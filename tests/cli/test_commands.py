@@ -138,7 +138,7 @@ def test_inspect_text_parses_back(network: Path) -> None:
 
 
 def test_inspect_prints_text_or_json(network: Path) -> None:
-    assert_refused(openqnn("inspect", network, "--text", "--json"), "--text and --json")
+    assert_refused(openqnn("inspect", network, "--text", "--json"), "--text and --json", code=2)
 
 
 def test_inspect_converts_a_model_on_the_way() -> None:

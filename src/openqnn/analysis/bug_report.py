@@ -14,6 +14,8 @@ from openqnn.formats.atomic import replacing
 from openqnn.qnn.net import Net
 from openqnn.vendor.remote import save_bundle, write_dlc
 
+REPORT = "report.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
@@ -48,7 +50,7 @@ def write_bug_report(reduced: Reduced, folder: Path, about: dict[str, str]) -> B
             _forget(folder / name)
         else:
             files.append(folder / name)
-    report = folder / "report.json"
+    report = folder / REPORT
     _write_text(report, json.dumps(_story(reduced, net, about) | {"missing": missing}, indent=2) + "\n")
     return Bundle((*files, report), missing)
 

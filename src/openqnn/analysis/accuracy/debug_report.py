@@ -153,7 +153,12 @@ def _cell(value: Any) -> Any:
 
 
 def report_json(report: DebugReport) -> str:
-    """All of the report; what is infinite is null, and exact errors are named so."""
+    """The record as JSON: what is infinite is null, and exact errors are named so."""
+    return json.dumps(_finite(report_record(report)), indent=1)
+
+
+def report_record(report: DebugReport) -> dict[str, Any]:
+    """All of the report."""
     layers = [
         {
             **{k: v for k, v in _row(layer).items() if k not in ("cause", "detail", "remedy", "dims")},
@@ -163,7 +168,7 @@ def report_json(report: DebugReport) -> str:
         }
         for layer in report.layers
     ]
-    record = {
+    return {
         "model": report.name,
         "samples": report.samples,
         "complete": report.complete,
@@ -174,7 +179,6 @@ def report_json(report: DebugReport) -> str:
         "layers": layers,
         "fused": list(report.fused),
     }
-    return json.dumps(_finite(record), indent=1)
 
 
 def _finite(value: Any) -> Any:

@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.diagnose import BackendCheck
 from openqnn.options.field import read_options
@@ -19,13 +19,13 @@ from openqnn.options.source import SourceOptions
 if TYPE_CHECKING:
     from openqnn.analysis.half_precision import HalfProblem
     from openqnn.analysis.validation import Validation
-    from openqnn.api.convert import Report
+    from openqnn.api.convert import Report as Checked
     from openqnn.ir import Graph
+    from openqnn.passes import Explain
 
 
-def run_check(arguments: Namespace) -> int:
+def run_check(arguments: Namespace) -> Report:
     from openqnn.api.convert import check, convert
-    from openqnn.cli.report import print_explanation
     from openqnn.passes import Explain
 
     source, output = read_options(arguments, SourceOptions), read_options(arguments, CheckOutput)
@@ -34,37 +34,38 @@ def run_check(arguments: Namespace) -> int:
         raise UsageError("--data is for half precision, which HTP has", hint="--backend htp")
     if wanted.backend or wanted.matrix or wanted.soc:
         return _check_on_backend(source, output, wanted)
-    report = check(source.model, **source.settings())
-    _tell(report, output)
-    if output.explain and report.ok:
-        explain = Explain()
+    found = check(source.model, **source.settings())
+    explain = Explain() if output.explain and found.ok else None
+    if explain is not None:
         convert(source.model, **source.settings(), explain=explain)
-        print_explanation(explain, file=sys.stderr if output.json else sys.stdout)
-    return 0 if report.ok else 1
+    return _report(found, output, explain)
 
 
-def _tell(report: Report, output: CheckOutput) -> None:
-    from openqnn.cli.report import print_check
+def _report(found: Checked, output: CheckOutput, explain: Explain | None = None) -> Report:
+    """The conversion check, and behind it what every pass did."""
+    from openqnn.cli.report import print_check, print_explanation
 
-    if output.json:
-        problems = [dataclasses.asdict(p) for p in report.problems]
-        print_json({"ok": report.ok, "supported": dict(report.supported), "problems": problems})
-    else:
-        print_check(report)
+    def show() -> None:
+        print_check(found)
+        if explain is not None:
+            print_explanation(explain)
+
+    if explain is not None and output.json:
+        print_explanation(explain, file=sys.stderr)
+    problems = [dataclasses.asdict(p) for p in found.problems]
+    record = {"ok": found.ok, "supported": dict(found.supported), "problems": problems}
+    return Report(record, show, int(not found.ok))
 
 
-def _check_matrix(graph: Graph, output: CheckOutput) -> int:
+def _check_matrix(graph: Graph) -> Report:
     """What the CPU library and every architecture of HTP say about every node."""
     from openqnn.analysis.validation import validation_matrix
     from openqnn.cli import report_diagnosis as show
 
     matrix = validation_matrix(graph)
-    if output.json:
-        columns = {name: _validation(each) for name, each in matrix.columns.items()}
-        print_json({"ok": matrix.ok, "columns": columns, "missing": dict(matrix.missing)})
-    else:
-        show.print_matrix(matrix)
-    return 0 if matrix.ok else 1
+    columns = {name: _validation(each) for name, each in matrix.columns.items()}
+    record = {"ok": matrix.ok, "columns": columns, "missing": dict(matrix.missing)}
+    return Report(record, lambda: show.print_matrix(matrix), int(not matrix.ok))
 
 
 def _check_choice(wanted: BackendCheck) -> None:
@@ -78,25 +79,26 @@ def _check_choice(wanted: BackendCheck) -> None:
         raise UsageError("--soc needs --backend", hint="--backend htp")
 
 
-def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: BackendCheck) -> int:
+def _check_on_backend(source: SourceOptions, output: CheckOutput, wanted: BackendCheck) -> Report:
     """The conversion check, and where it passes, what the library says about every node."""
     from openqnn.analysis.validation import validate_graph
     from openqnn.cli import report_diagnosis as show
 
     _check_choice(wanted)
     graph = _checked_graph(source, output)
-    if graph is None:
-        return 1
+    if isinstance(graph, Report):
+        return graph
     if wanted.matrix:
-        return _check_matrix(graph, output)
+        return _check_matrix(graph)
     found = validate_graph(graph, wanted.backend, wanted.soc or None)
     halves = _half_problems(graph, wanted.backend, wanted.data) if _in_half_precision(wanted.backend) else []
-    if output.json:
-        print_json(_validation(found) | {"half_precision": [dataclasses.asdict(each) for each in halves]})
-    else:
+    record = _validation(found) | {"half_precision": [dataclasses.asdict(each) for each in halves]}
+
+    def print_both() -> None:
         show.print_validation(found)
         show.print_half_problems(halves)
-    return 0 if found.ok and not halves else 1
+
+    return Report(record, print_both, int(not found.ok or bool(halves)))
 
 
 def _in_half_precision(backend: str) -> bool:
@@ -117,8 +119,8 @@ def _half_problems(graph: Graph, backend: str, data: str) -> list[HalfProblem]:
     return half_problems(made, samples_of(made, data) if data else None)
 
 
-def _checked_graph(source: SourceOptions, output: CheckOutput) -> Graph | None:
-    """The graph; None when the source model cannot be converted, which is then reported."""
+def _checked_graph(source: SourceOptions, output: CheckOutput) -> Graph | Report:
+    """The graph, or the report on a source model that cannot be converted."""
     from openqnn.api.convert import check
     from openqnn.api.files import VENDOR_FILES, open_graph
     from openqnn.cli.report import print_explanation
@@ -128,10 +130,9 @@ def _checked_graph(source: SourceOptions, output: CheckOutput) -> Graph | None:
     explain = Explain() if output.explain else None
     if is_oqnn(source.model) or Path(source.model).suffix in VENDOR_FILES:
         return open_graph(source.model, **source.settings())
-    report = check(source.model, **source.settings())
-    if not report.ok:
-        _tell(report, output)
-        return None
+    found = check(source.model, **source.settings())
+    if not found.ok:
+        return _report(found, output)
     graph = open_graph(source.model, **source.settings(), explain=explain)
     if explain is not None:
         print_explanation(explain, file=sys.stderr if output.json else sys.stdout)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from argparse import Namespace
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.options.diagnose import ContextCheck
 from openqnn.options.field import read_options
 
 
-def run_context(arguments: Namespace) -> int:
+def run_context(arguments: Namespace) -> Report:
     from openqnn.analysis.context_check import check_context
     from openqnn.analysis.context_summary import summarise_context
     from openqnn.cli import report_diagnosis as show
@@ -19,13 +19,10 @@ def run_context(arguments: Namespace) -> int:
     options = read_options(arguments, ContextCheck)
     with opened_binary(options.binary) as binary:
         report = check_context(binary, options.soc or None, options.against or None)
-    if options.json:
-        findings = [dataclasses.asdict(finding) for finding in report.findings]
-        summary = dataclasses.asdict(summarise_context(report.info))
-        print_json({"ok": report.ok, "binary": summary, "findings": findings})
-    else:
-        show.print_context_report(options.binary, report)
-    return 0 if report.ok else 1
+    findings = [dataclasses.asdict(finding) for finding in report.findings]
+    summary = dataclasses.asdict(summarise_context(report.info))
+    record = {"ok": report.ok, "binary": summary, "findings": findings}
+    return Report(record, lambda: show.print_context_report(options.binary, report), int(not report.ok))
 
 
 COMMAND = Command(

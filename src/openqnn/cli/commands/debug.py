@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.quantizing import Asked, quantized, read_asked
 from openqnn.errors import InputError, OpenQnnWarning, OutputError, UsageError
 from openqnn.formats.atomic import replacing
@@ -35,9 +36,10 @@ STORED = "stored"  # the folder of results beside a report
 GRAPHS = ("real", "fixed", "usual")
 
 
-def run_debug(arguments: Namespace) -> int:
+def run_debug(arguments: Namespace) -> Report:
     """0 where no layer is broken, 1 where one is."""
     from openqnn.analysis.accuracy.debug import debug_accuracy
+    from openqnn.analysis.accuracy.debug_report import report_record
     from openqnn.analysis.accuracy.usual import usual_graph
     from openqnn.api.files import open_graph
     from openqnn.cli.progress import Stages
@@ -63,10 +65,11 @@ def run_debug(arguments: Namespace) -> int:
     if options.confirm:
         report = _confirmed(report, real, fixed, samples[0], options)
     _write(report, options, fixed)
-    _tell(report, options)
-    if options.fix:
-        _fix(report, usual, opened, asked, samples, options)
-    return report.exit_code
+    mended = _fix(report, usual, opened, asked, samples, options) if options.fix else []
+    if options.json:
+        for line in mended:
+            print(line, file=sys.stderr)
+    return Report(report_record(report), lambda: _print(report, options, mended), report.exit_code)
 
 
 def _store(opened: Graph, asked: Asked, options: DebugOptions) -> ResultStore | None:
@@ -118,8 +121,8 @@ def _confirmed(
 def _fix(
     report: DebugReport, usual: Graph | None, opened: Graph, asked: Asked,
     samples: Sequence[Mapping[str, Array]], options: DebugOptions,
-) -> None:  # fmt: skip
-    """Writes the recipe, and tells what it is worth: the model is quantized with it."""
+) -> list[str]:  # fmt: skip
+    """Writes the recipe; lines that tell what it is worth, since the model is quantized with it."""
     from openqnn.analysis.accuracy.mend import mending_encodings
     from openqnn.api.quantize import DEFAULT_ALGORITHMS
     from openqnn.formats.encodings import write_encodings
@@ -127,8 +130,7 @@ def _fix(
 
     entries = mending_encodings(report, usual)
     if not entries:
-        print("--fix: nothing to mend by encodings")
-        return
+        return ["--fix: nothing to mend by encodings"]
     write_encodings(options.fix, entries)
     with_fix = replace(asked, encodings=replace(asked.encodings, quantization_overrides=options.fix))
     found: list[Outcome] = []
@@ -138,11 +140,11 @@ def _fix(
     after = min((n.sqnr for n in output_noise(found[0].origin, made, samples).values()), default=0.0)
     before = min((o.sqnr for o in report.outputs), default=0.0)
     verdict = "better" if after > before + 0.5 else "worse" if after < before - 0.5 else "no better"
-    print(
+    return [
         f"{options.fix}: {len(entries)} encodings; the worst output has {after:.1f} dB with them,"
-        f" {before:.1f} dB before: {verdict}"
-    )
-    print(f"  openqnn quantize MODEL --data {asked.data.input_list} --quantization_overrides {options.fix}")
+        f" {before:.1f} dB before: {verdict}",
+        f"  openqnn quantize MODEL --data {asked.data.input_list} --quantization_overrides {options.fix}",
+    ]
 
 
 def _with_data(asked: Asked, options: DebugOptions) -> Asked:
@@ -234,16 +236,13 @@ def _write_view(folder: Path, fixed: Graph) -> None:
         file.write(page.encode())
 
 
-def _tell(report: DebugReport, options: DebugOptions) -> None:
-    from openqnn.analysis.accuracy.debug_report import report_json
+def _print(report: DebugReport, options: DebugOptions, mended: Sequence[str]) -> None:
     from openqnn.cli.report_debug import print_debug
 
-    if options.json:
-        print(report_json(report))
-    elif not options.quiet:
-        print_debug(report, options.layers)
-        if options.report:
-            print(Path(options.report) / FILES[0])
+    print_debug(report, options.layers)
+    if options.report:
+        print(Path(options.report) / FILES[0])
+    print("".join(f"{line}\n" for line in mended), end="")
 
 
 COMMAND = Command(

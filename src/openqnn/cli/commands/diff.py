@@ -6,7 +6,7 @@ import dataclasses
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.options.diagnose import DiffOptions
 from openqnn.options.field import read_options
 from openqnn.options.packages import OwnOps
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openqnn.analysis.diff import Diff
 
 
-def run_diff(arguments: Namespace) -> int:
+def run_diff(arguments: Namespace) -> Report:
     """0 when they are equal, 1 when not."""
     from openqnn.analysis.diff import diff_nets
     from openqnn.analysis.sources import read_net
@@ -25,12 +25,9 @@ def run_diff(arguments: Namespace) -> int:
         read_net(path, options.graph, options.settings()) for path in (options.first, options.second)
     )
     found = diff_nets(first, second, options.tolerance)
-    if options.json:
-        differences = [dataclasses.asdict(each) for each in found.differences]
-        print_json({"equal": found.equal, "differences": differences, "renamed": found.renamed})
-    else:
-        print_diff(found)
-    return 0 if found.equal else 1
+    differences = [dataclasses.asdict(each) for each in found.differences]
+    record = {"equal": found.equal, "differences": differences, "renamed": found.renamed}
+    return Report(record, lambda: print_diff(found), int(not found.equal))
 
 
 def print_diff(found: Diff) -> None:

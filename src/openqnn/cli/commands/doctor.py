@@ -5,22 +5,17 @@ from __future__ import annotations
 import dataclasses
 from argparse import Namespace
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.options.diagnose import DoctorOptions
-from openqnn.options.field import read_options
 
 
-def run_doctor(arguments: Namespace) -> int:
+def run_doctor(_: Namespace) -> Report:
     from openqnn.analysis.doctor import diagnose
     from openqnn.cli.report_diagnosis import print_diagnosis
 
-    options = read_options(arguments, DoctorOptions)
     found = diagnose()
-    if options.json:
-        print_json({"ok": found.ok, "items": [dataclasses.asdict(item) for item in found.items]})
-    else:
-        print_diagnosis(found)
-    return 0 if found.ok else 1
+    record = {"ok": found.ok, "items": [dataclasses.asdict(item) for item in found.items]}
+    return Report(record, lambda: print_diagnosis(found), int(not found.ok))
 
 
 COMMAND = Command(

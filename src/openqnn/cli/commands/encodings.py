@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.errors import InputError, OutputError, UsageError
 from openqnn.options.encodings import EncodingsOptions
 from openqnn.options.field import read_options
@@ -44,7 +44,7 @@ class Row:
     source: str
 
 
-def run_encodings(arguments: Namespace) -> int:
+def run_encodings(arguments: Namespace) -> Report:
     from openqnn.formats.encodings import looks_like_encodings
 
     source, options = read_options(arguments, SourceOptions), read_options(arguments, EncodingsOptions)
@@ -65,7 +65,7 @@ def run_encodings(arguments: Namespace) -> int:
         if not entries:
             raise InputError(f"{source.model}: no tensor has an encoding", hint="quantize it first")
         return _write(entries, source.model, options, origin)
-    return _list([_row_of(graph, value) for value in graph.values()], options)
+    return _list([_row_of(graph, value) for value in graph.values()])
 
 
 def _check(options: EncodingsOptions) -> None:
@@ -81,7 +81,7 @@ def _check(options: EncodingsOptions) -> None:
         raise UsageError("--source: only --to needs it")
 
 
-def _file(path: str, settings: Mapping[str, Any], options: EncodingsOptions) -> int:
+def _file(path: str, settings: Mapping[str, Any], options: EncodingsOptions) -> Report:
     """An encodings file takes the place of the model."""
     from openqnn.formats.encodings import read_encodings
 
@@ -94,7 +94,7 @@ def _file(path: str, settings: Mapping[str, Any], options: EncodingsOptions) -> 
         from openqnn.quant.overrides import with_scales
 
         return _write([with_scales(e) for e in entries], path, options, _origin(options))
-    return _list([_row_of_entry(entry) for entry in entries], options)
+    return _list([_row_of_entry(entry) for entry in entries])
 
 
 def _origin(options: EncodingsOptions) -> Importer | None:
@@ -114,7 +114,7 @@ def _opened(model: str) -> Importer:
 
 def _write(
     entries: Sequence[TensorEncoding], path: str, options: EncodingsOptions, origin: Importer | None
-) -> int:
+) -> Report:
     from openqnn.formats.encodings import left_out, may_replace, settled, write_encodings
 
     target = Path(options.output)
@@ -132,11 +132,7 @@ def _write(
         count = f"{len(silent)} tensors in floating point"
         print(f"note: {count} are left out, which is how version {options.to} says it", file=sys.stderr)
     record = {"output": str(target), "tensors": len(entries) - len(silent), "version": options.to}
-    if options.json:
-        print_json(record)
-    else:
-        print(f"{target}: {record['tensors']} tensors, version {options.to}")
-    return 0
+    return Report(record, lambda: print(f"{target}: {record['tensors']} tensors, version {options.to}"))
 
 
 # -- listing -------------------------------------------------------------------------------------------------
@@ -174,10 +170,11 @@ def _row_of_entry(entry: TensorEncoding) -> Row:
     )  # fmt: skip
 
 
-def _list(rows: Sequence[Row], options: EncodingsOptions) -> int:
-    if options.json:
-        print_json([dataclasses.asdict(row) for row in rows])
-        return 0
+def _list(rows: Sequence[Row]) -> Report:
+    return Report([dataclasses.asdict(row) for row in rows], lambda: _print_rows(rows))
+
+
+def _print_rows(rows: Sequence[Row]) -> None:
     from rich.markup import escape
 
     from openqnn.cli.report import console, table
@@ -193,7 +190,6 @@ def _list(rows: Sequence[Row], options: EncodingsOptions) -> int:
     out.print(shown)
     encoded = sum(1 for row in rows if row.scale)
     out.print(f"\n{encoded} of {len(rows)} tensors have an encoding.")
-    return 0
 
 
 def _text(value: float | str | None) -> str:
@@ -209,7 +205,7 @@ def _few(values: Sequence[float]) -> str:
 # -- lint ----------------------------------------------------------------------------------------------------
 
 
-def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
+def _lint(graph: Graph, model: str, options: EncodingsOptions) -> Report:
     """0 when every entry is for a tensor of the model and possible."""
     from openqnn.formats.encodings import read_encodings
     from openqnn.quant.overrides import Status, match
@@ -217,12 +213,9 @@ def _lint(graph: Graph, model: str, options: EncodingsOptions) -> int:
     found = match(graph, read_encodings(options.lint), _names_in(model))
     bad = {Status.IMPOSSIBLE, Status.UNUSED}
     code = 1 if any(f.status in bad for f in found.findings) else 0
-    if options.json:
-        findings = [dataclasses.asdict(f) for f in found.findings]
-        print_json({"ok": not code, "used": len(found.given), "findings": findings})
-        return code
-    _print_findings(found.findings, len(found.given))
-    return code
+    findings = [dataclasses.asdict(f) for f in found.findings]
+    record = {"ok": not code, "used": len(found.given), "findings": findings}
+    return Report(record, lambda: _print_findings(found.findings, len(found.given)), code)
 
 
 def _names_in(model: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.estimate import EstimateOptions
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from openqnn.ir import Graph
 
 
-def run_estimate(arguments: Namespace) -> int:
-    from openqnn.analysis.chip_fits import fits_for
+def run_estimate(arguments: Namespace) -> Report:
     from openqnn.analysis.estimate import estimate_graph, layer_costs
     from openqnn.api.files import open_graph
 
@@ -38,18 +37,22 @@ def run_estimate(arguments: Namespace) -> int:
         _write_page(options.html, source.model, graph, found, layers, note)
     if options.trace:
         _write_trace(options.trace, graph)
-    if options.json:
-        chips = {fit.chip: round(found.milliseconds(fit), 4) for fit in fits_for(found.width)}
-        errors = {fit.chip: fit.median for fit in fits_for(found.width)}
-        record: dict[str, Any] = {"note": note, **dataclasses.asdict(found), "milliseconds": chips}
-        record |= {"median_error": errors, "utilisation": round(found.utilisation, 4)}
-        record["layers"] = [dataclasses.asdict(cost) for cost in layers[: options.layers]]
-        print_json(record)
-        return 0
-    if note:
-        print(f"note: {note}", file=sys.stderr)
-    _print(found, layers, options.layers)
-    return 0
+    record = _record(found, layers[: options.layers], note)
+    return Report(record, lambda: _print(found, layers[: options.layers], note))
+
+
+def _record(found: Estimate, layers: Sequence[LayerCost], note: str) -> dict[str, Any]:
+    from openqnn.analysis.chip_fits import fits_for
+
+    fits = fits_for(found.width)
+    return {
+        "note": note,
+        **dataclasses.asdict(found),
+        "milliseconds": {fit.chip: round(found.milliseconds(fit), 4) for fit in fits},
+        "median_error": {fit.chip: fit.median for fit in fits},
+        "utilisation": round(found.utilisation, 4),
+        "layers": [dataclasses.asdict(cost) for cost in layers],
+    }
 
 
 def _check_places(options: EstimateOptions) -> None:
@@ -95,11 +98,13 @@ def _in_fixed_point(graph: Graph, width: int) -> tuple[Graph, str]:
     return made, f"quantized with random data, {width}-bit activations, for the estimate alone"
 
 
-def _print(found: Estimate, layers: Sequence[LayerCost], most: int) -> None:
+def _print(found: Estimate, layers: Sequence[LayerCost], note: str) -> None:
     from openqnn.analysis.chip_fits import fits_for
     from openqnn.analysis.estimate import COSTED_SOC
     from openqnn.cli.report import console, table
 
+    if note:
+        print(f"note: {note}", file=sys.stderr)
     out = console()
     out.print(
         f"{found.cycles:,} cycles on {COSTED_SOC} by libQnnHtp's cost model"
@@ -119,7 +124,7 @@ def _print(found: Estimate, layers: Sequence[LayerCost], most: int) -> None:
     if found.rough:
         out.print(f"rough: {found.rough}")
     if layers:
-        _print_layers(layers[:most])
+        _print_layers(layers)
 
 
 def _print_layers(layers: Sequence[LayerCost]) -> None:

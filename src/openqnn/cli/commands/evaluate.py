@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import dataclass
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.options.evaluator import EvaluatorConfig, EvaluatorMinimal, EvaluatorShared
 from openqnn.options.field import option
 from openqnn.options.packages import OwnOps
@@ -21,7 +21,7 @@ class EvaluateModel:
     )
 
 
-def run_evaluate(arguments: Namespace) -> int:
+def run_evaluate(arguments: Namespace) -> Report:
     """0 where every inference has a result, 1 where one failed."""
     from openqnn.cli.shared.evaluation_request import run_evaluation
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.field import read_options
 from openqnn.options.output import InspectOutput
@@ -16,38 +16,39 @@ from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 if TYPE_CHECKING:
+    from openqnn.analysis.summary import Summary
     from openqnn.ir import Graph
 
 CONTEXT = ".bin"
 
 
-def run_inspect(arguments: Namespace) -> int:
+def run_inspect(arguments: Namespace) -> Report:
     source, output = read_options(arguments, SourceOptions), read_options(arguments, InspectOutput)
     if output.text and output.json:
         raise UsageError("--text and --json cannot be given together: the text of a graph is no JSON")
     return _inspect(source.model, source.settings(), output)
 
 
-def _inspect(path: str, settings: Mapping[str, Any], output: InspectOutput) -> int:
+def _inspect(path: str, settings: Mapping[str, Any], output: InspectOutput) -> Report:
     if Path(path).suffix == CONTEXT:
         return _inspect_context(path, output)
     from openqnn.analysis.summary import summarise
-    from openqnn.cli.report import print_summary
 
     graphs = _graphs(path, settings)
     if output.text:
-        print("\n".join(str(graph) for graph in graphs), end="")
-        return 0
+        return Report(None, lambda: print("\n".join(str(graph) for graph in graphs), end=""))
     summaries = [summarise(graph) for graph in graphs]
-    if output.json:
-        rows = [dataclasses.asdict(summary) for summary in summaries]
-        print_json(rows[0] if len(rows) == 1 else {"graphs": rows})
-        return 0
+    rows = [dataclasses.asdict(summary) for summary in summaries]
+    return Report(rows[0] if len(rows) == 1 else {"graphs": rows}, lambda: _print(summaries))
+
+
+def _print(summaries: Sequence[Summary]) -> None:
+    from openqnn.cli.report import print_summary
+
     for index, summary in enumerate(summaries):
         if index:
             print()
         print_summary(summary)
-    return 0
 
 
 def _graphs(path: str, settings: Mapping[str, Any]) -> list[Graph]:
@@ -61,18 +62,14 @@ def _graphs(path: str, settings: Mapping[str, Any]) -> list[Graph]:
     return [graph_of(net) for net in read_nets(path)]
 
 
-def _inspect_context(path: str, output: InspectOutput) -> int:
+def _inspect_context(path: str, output: InspectOutput) -> Report:
     from openqnn.analysis.context_summary import read_context, summarise_context
     from openqnn.cli.report_diagnosis import print_context
 
     if output.text:
         raise UsageError("--text: a context binary holds compiled code, which has no text form")
     summary = summarise_context(read_context(path))
-    if output.json:
-        print_json(dataclasses.asdict(summary))
-    else:
-        print_context(summary)
-    return 0
+    return Report(dataclasses.asdict(summary), lambda: print_context(summary))
 
 
 COMMAND = Command(

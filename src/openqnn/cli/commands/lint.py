@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.view_beside import check_beside, write_graph_beside
 from openqnn.formats.atomic import check_place, replacing
 from openqnn.options.architecture import LintOptions
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from openqnn.qnn.net import Net
 
 
-def run_lint(arguments: Namespace) -> int:
+def run_lint(arguments: Namespace) -> Report:
     """0 without findings, 1 with some."""
     from openqnn.analysis.architecture_rules import inspect_architecture
     from openqnn.analysis.sources import read_net
@@ -34,15 +34,11 @@ def run_lint(arguments: Namespace) -> int:
     findings = inspect_architecture(net)
     if options.html:
         _write_page(options.html, Path(source.model).name, net, findings)
-    if options.json:
-        records = [
-            {"rule": f.rule, "node": f.node.name if f.node else None, "issue": f.issue, "advice": f.advice}
-            for f in findings
-        ]
-        print_json({"findings": records})
-    else:
-        _print(findings)
-    return 1 if findings else 0
+    records = [
+        {"rule": f.rule, "node": f.node.name if f.node else None, "issue": f.issue, "advice": f.advice}
+        for f in findings
+    ]
+    return Report({"findings": records}, lambda: _print(findings), int(bool(findings)))
 
 
 def _write_page(path: str, title: str, net: Net, findings: Sequence[Finding]) -> None:

@@ -6,11 +6,15 @@ import dataclasses
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.options.field import option, read_options
 from openqnn.options.packages import op_package_config
 from openqnn.options.source import custom_ops, named_shape, positive
+
+if TYPE_CHECKING:
+    from openqnn.analysis.op_package_check import PackageReport
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class OpPackageCheck:
     json: bool = option(False, "--json", help="print the report as JSON")
 
 
-def run_op_package(arguments: Namespace) -> int:
+def run_op_package(arguments: Namespace) -> Report:
     from openqnn.analysis.op_package_check import check_op_package
 
     options = read_options(arguments, OpPackageCheck)
@@ -48,16 +52,17 @@ def run_op_package(arguments: Namespace) -> int:
         path, provider.partition(":")[0], backend=options.backend, shapes=dict(options.input_shapes),
         timeout=options.timeout,
     )  # fmt: skip
-    if options.json:
-        print_json({"ok": report.ok, **dataclasses.asdict(report)})
-        return 0 if report.ok else 1
+    record = {"ok": report.ok, **dataclasses.asdict(report)}
+    return Report(record, lambda: _print(path, report), int(not report.ok))
+
+
+def _print(path: str, report: PackageReport) -> None:
     marks = {True: "ok", False: "FAILED", None: "?"}
     for found in report.findings:
         print(f"{marks[found.ok]:7} {found.what}: {found.message}")
         if found.hint:
             print(f"          hint: {found.hint}")
     print(f"{Path(path).name}: " + ("works" if report.ok else "does not work"))
-    return 0 if report.ok else 1
 
 
 COMMAND = Command(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openqnn.cli.command import Command, print_json
+from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.view_beside import check_beside, write_beside
 from openqnn.errors import UsageError
 from openqnn.options.field import option, read_options
@@ -57,7 +57,8 @@ class ProfileOptions:
     )  # fmt: skip
 
 
-def run_profile(arguments: Namespace) -> int:
+def run_profile(arguments: Namespace) -> Report:
+    from openqnn.analysis.profile_nodes import totals
     from openqnn.formats.profiling_log import read_profiling_log
 
     options = read_options(arguments, ProfileOptions)
@@ -70,17 +71,12 @@ def run_profile(arguments: Namespace) -> int:
     log = read_profiling_log(options.logs[0])
     nodes = _nodes(log, options.model)
     _write_files(log, nodes, options)
-    if options.json:
-        from openqnn.analysis.profile_nodes import totals
-
-        print_json({
-            "log": log.path,
-            "executions": totals(log),
-            "nodes": [{**dataclasses.asdict(node), "median": node.typical} for node in nodes],
-        })  # fmt: skip
-        return 0
-    _print(log, nodes, options.top)
-    return 0
+    record = {
+        "log": log.path,
+        "executions": totals(log),
+        "nodes": [{**dataclasses.asdict(node), "median": node.typical} for node in nodes],
+    }
+    return Report(record, lambda: _print(log, nodes, options.top))
 
 
 def _nodes(log: ProfilingLog, model: str) -> list[NodeTime]:
@@ -150,7 +146,7 @@ def _print(log: ProfilingLog, nodes: Sequence[NodeTime], most: int) -> None:
         print(f"note: {HOST_CYCLES}")
 
 
-def _run_diff(options: ProfileOptions) -> int:
+def _run_diff(options: ProfileOptions) -> Report:
     """0 where nothing is slower, 1 where something is."""
     from openqnn.analysis.profile_diff import diff_profiles
     from openqnn.formats.profiling_log import read_profiling_log
@@ -161,11 +157,8 @@ def _run_diff(options: ProfileOptions) -> int:
         raise UsageError("--html, --trace and --perfetto go with one log")
     before, after = (read_profiling_log(path) for path in options.logs[1:])
     found = diff_profiles(before, after, options.threshold)
-    if options.json:
-        print_json({**dataclasses.asdict(found), "regression": found.has_regression})
-    else:
-        _print_diff(found, options)
-    return int(found.has_regression)
+    record = {**dataclasses.asdict(found), "regression": found.has_regression}
+    return Report(record, lambda: _print_diff(found, options), int(found.has_regression))
 
 
 def _print_diff(found: ProfileDiff, options: ProfileOptions) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from pathlib import Path
 
-from openqnn.cli.command import Command
+from openqnn.cli.command import Command, Report
 from openqnn.errors import UsageError
 from openqnn.options.diagnose import ReduceOptions
 from openqnn.options.field import read_options
@@ -13,8 +14,8 @@ from openqnn.options.packages import OwnOps
 from openqnn.options.source import SourceOptions
 
 
-def run_reduce(arguments: Namespace) -> int:
-    from openqnn.analysis.bug_report import write_bug_report
+def run_reduce(arguments: Namespace) -> Report:
+    from openqnn.analysis.bug_report import REPORT, write_bug_report
     from openqnn.analysis.reduce_net import reduce_net
     from openqnn.analysis.validation import suited_net
     from openqnn.api.files import open_graph
@@ -44,11 +45,8 @@ def run_reduce(arguments: Namespace) -> int:
         )
     about = {"model": source.model, "library": str(library), "target": str(chip or "")}
     bundle = write_bug_report(reduced, Path(options.output), about)
-    if options.json:
-        print((Path(options.output) / "report.json").read_text(encoding="utf-8"), end="")
-    else:
-        show.print_reduced(reduced, bundle)
-    return 0
+    record = json.loads((Path(options.output) / REPORT).read_text(encoding="utf-8"))
+    return Report(record, lambda: show.print_reduced(reduced, bundle))
 
 
 COMMAND = Command(

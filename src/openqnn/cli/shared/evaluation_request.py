@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.command import Report
 from openqnn.cli.shared.view_beside import write_graph_beside
 from openqnn.errors import InputError, ModelError, OpenQnnError, OutputError, UsageError
 from openqnn.formats.atomic import replacing
@@ -67,7 +68,7 @@ class Request:
         return {name: size for group in self.shared.onnx_symbol for name, size in group}
 
 
-def run_evaluation(arguments: Namespace) -> int:
+def run_evaluation(arguments: Namespace) -> Report:
     """0 where every inference has a result, 1 where one failed."""
     request = _request(arguments)
     if request.config.config:
@@ -286,16 +287,16 @@ def write_results(found: Evaluated) -> None:
             file.write(text.encode())
 
 
-def _finished(request: Request, found: Sequence[Evaluated]) -> int:
+def _finished(request: Request, found: Sequence[Evaluated]) -> Report:
     from openqnn.cli.report_evaluation import print_evaluation
     from openqnn.evaluation.evaluate_model import SUCCESS
     from openqnn.evaluation.results_table import results_record
 
-    if request.json:
-        print(json.dumps([results_record(e.name, e.rows, e.comparator) for e in found], indent=2))
-    elif not request.silent:
+    def show() -> None:
         for each in found:
-            if each.rows:
+            if each.rows and not request.silent:
                 print_evaluation(each)
+
+    record = [results_record(e.name, e.rows, e.comparator) for e in found]
     failed = any(row.status != SUCCESS for each in found for row in each.rows)
-    return 1 if failed or not all(each.rows for each in found) else 0
+    return Report(record, show, int(failed or not all(each.rows for each in found)))

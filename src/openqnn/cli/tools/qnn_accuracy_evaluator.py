@@ -13,7 +13,9 @@ def run_accuracy_evaluator(arguments: Namespace, _: str) -> int:
     """0 where every inference has a result, 1 where one failed."""
     from openqnn.cli.shared.evaluation_request import run_evaluation
 
-    return run_evaluation(arguments)
+    report = run_evaluation(arguments)
+    report.show()
+    return report.code
 
 
 TOOL = Tool(
