@@ -13,7 +13,7 @@ from openqnn.ir.graph_text import parse_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs
 from openqnn.passes import Explain
-from openqnn.passes.rewrite import Pass
+from openqnn.passes.step import Change
 from openqnn.runtime.cpu.executable import run_graph
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -47,7 +47,7 @@ def ops(graph: Graph) -> list[str]:
 
 
 def check(
-    do: Pass, before: str, after: str | None = None, data: Arrays | None = None, tolerance: float = 1e-5
+    do: Change, before: str, after: str | None = None, data: Arrays | None = None, tolerance: float = 1e-5
 ) -> tuple[Graph, Explain]:
     """Runs a pass: the graph must then read as `after` (or be unchanged) and give the same numbers."""
     graph, log = graph_of(before, data), Explain()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openqnn.frontends.frontend import Importer
     from openqnn.passes import Explain
     from openqnn.passes.boundary.layouts import Borders
+    from openqnn.passes.step import Step
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 Source: TypeAlias = "str | os.PathLike[str] | Any"  # a path, or an object of a framework
@@ -61,11 +62,9 @@ def convert(
     damaged, and DynamicShapeError when a dimension is left open.
     """
     from openqnn.frontends.dimensions import dimensions_of
-    from openqnn.passes import run_passes
-    from openqnn.passes.boundary.given_encodings import settle_given, spread_given
-    from openqnn.passes.boundary.layouts import arrange_borders, type_borders
+    from openqnn.passes import Explain, run_passes
     from openqnn.passes.boundary.new_ends import warn_of_idle_inputs
-    from openqnn.passes.set_float_width import set_float_width
+    from openqnn.passes.step import run_steps
 
     _check_outputs(outputs)
     options = _with_example(source_options, example_inputs)
@@ -74,20 +73,55 @@ def convert(
     importer = _importer(model, said, outputs, frontend, options, **more)
     _warn_of_bad_weights(importer.arrays)
     graph = _translated(importer, progress)
-    spread_given(graph)
-    if borders is not None:
-        arrange_borders(graph, borders)
-    log = run_passes(graph, explain, without=without)
-    settle_given(graph, log, importer.notes)
-    graph.merged = _merged(graph, importer)
-    graph.folded = _folded(graph, importer.arrays)
-    if float_bits is not None:
-        set_float_width(graph, float_bits, bias_bits)
-    if borders is not None:
-        type_borders(graph, borders)
+    log = Explain() if explain is None else explain
+    run_steps(_steps_before(borders), graph, log)
+    run_passes(graph, log, without=without)
+    run_steps(_steps_after(importer, borders, float_bits, bias_bits), graph, log)
     _check_sizes(graph)
     warn_of_idle_inputs(graph)
     return graph
+
+
+def _steps_before(borders: Borders | None) -> list[Step]:
+    """What is done with a translated graph in front of the passes."""
+    from openqnn.passes.boundary.given_encodings import spread_given
+    from openqnn.passes.boundary.layouts import arrange_borders
+    from openqnn.passes.step import Step
+
+    steps = [Step("spread_given", lambda graph, _: spread_given(graph), "tensors go, or merge, in passes")]
+    if borders is not None:
+        arrange = lambda graph, _: arrange_borders(graph, borders)
+        steps.append(Step("arrange_borders", arrange, "passes absorb the transposes that it puts in"))
+    return steps
+
+
+def _steps_after(
+    importer: Importer, borders: Borders | None, float_bits: int | None, bias_bits: int | None
+) -> list[Step]:
+    """What is done with a graph behind the passes."""
+    from openqnn.passes.boundary.given_encodings import settle_given
+    from openqnn.passes.boundary.layouts import type_borders
+    from openqnn.passes.set_float_width import set_float_width
+    from openqnn.passes.step import Step
+
+    settle = lambda graph, log: settle_given(graph, log, importer.notes)
+    tell = lambda graph, _: _tell_what_went(graph, importer)
+    steps = [
+        Step("settle_given", settle, "weights have the axes and numbers that they keep"),
+        Step("tell_what_went", tell, "while constants have the numbers that passes gave them"),
+    ]
+    if float_bits is not None:
+        narrow = lambda graph, _: set_float_width(graph, float_bits, bias_bits)
+        steps.append(Step("set_float_width", narrow, "constants are folded in full width"))
+    if borders is not None:
+        typed = lambda graph, _: type_borders(graph, borders)
+        steps.append(Step("type_borders", typed, "last: casts between types outside and those inside"))
+    return steps
+
+
+def _tell_what_went(graph: Graph, importer: Importer) -> None:
+    graph.merged = _merged(graph, importer)
+    graph.folded = _folded(graph, importer.arrays)
 
 
 def _with_example(options: Mapping[str, Any] | None, example_inputs: Any) -> dict[str, Any]:

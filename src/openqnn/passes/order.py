@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from openqnn.errors import UsageError
 from openqnn.ir import Graph
@@ -17,32 +16,8 @@ from openqnn.passes.merge_repeated import merge_repeated, merge_reshapes, merge_
 from openqnn.passes.minimise_transposes import minimise_transposes
 from openqnn.passes.patterns import activation, linear, norm, space_depth
 from openqnn.passes.remove_identities import remove_identities
-from openqnn.passes.rewrite import Pass, apply_rules
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A pass, its name in messages, and why it stands where it does."""
-
-    name: str
-    run: Pass
-    why: str
-
-
-def repeat(steps: tuple[Step, ...], rounds: int = 3) -> Pass:
-    """Runs steps until none of them changes anything, a few times at most."""
-
-    def run(graph: Graph, log: Explain) -> int:
-        total = 0
-        for _ in range(rounds):
-            changes = sum([step.run(graph, log) for step in steps])
-            total += changes
-            if not changes:
-                break
-        return total
-
-    return run
-
+from openqnn.passes.rewrite import apply_rules
+from openqnn.passes.step import Step, repeat
 
 # A constant makes another node one that does nothing, and the reverse.
 CLEANING: tuple[Step, ...] = (

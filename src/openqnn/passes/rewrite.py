@@ -22,8 +22,7 @@ from openqnn.ir import DType, Graph, Node, Value
 from openqnn.ops import Builder
 from openqnn.passes.edit import alive, builder_at, is_quantized, private, scalar, supplant
 from openqnn.passes.explain import Explain
-
-Pass: TypeAlias = Callable[[Graph, Explain], int]
+from openqnn.passes.step import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +180,13 @@ def _always(_: Match) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`check` gives the reason to decline, if any; `rewrite` builds what stands in for the root."""
+    """`check` gives the reason to decline, if any; `rewrite` builds what stands in for the root.
+
+    A pattern is an op, or one of several: any and every value is no root.
+    """
 
     name: str
-    patterns: tuple[Op, ...]
+    patterns: tuple[Term, ...]
     rewrite: Callable[[Match, Builder], Value]
     check: Callable[[Match], str] = _always
     exact: bool = False  # the numbers stay as they are, so quantized values may take part
@@ -225,8 +227,17 @@ class _Entry:
     heads: tuple[frozenset[str], ...]
 
 
+def _roots(term: Term) -> Iterator[Op]:
+    if isinstance(term, Either):
+        for option in term.options:
+            yield from _roots(option)
+        return
+    assert isinstance(term, Op), f"{term} is no op: a rule would be tried at every node"
+    yield term
+
+
 def _entries(rule: Rule) -> Iterator[_Entry]:
-    for pattern in rule.patterns:
+    for pattern in (root for term in rule.patterns for root in _roots(term)):
         heads = [_heads(term) for term in pattern.inputs]
         yield _Entry(rule, pattern, tuple(h for h in heads if h is not None))
 
@@ -246,7 +257,7 @@ def _try(graph: Graph, log: Explain, entry: _Entry, node: Node) -> bool:
     return False
 
 
-def apply_rules(rules: Sequence[Rule]) -> Pass:
+def apply_rules(rules: Sequence[Rule]) -> Change:
     """A pass that tries every rule at every node, in one walk from inputs to outputs."""
     table: dict[str, list[_Entry]] = {}
     for entry in (e for rule in rules for e in _entries(rule)):

@@ -27,7 +27,7 @@ def set_float_width(graph: Graph, bits: int, bias_bits: int | None = None) -> No
     if lost:
         names = ", ".join(lost[:3]) + (" ..." if len(lost) > 3 else "")
         message = f"weights beyond the range of float16 were cut to its largest number: {names}"
-        warnings.warn(message, OpenQnnWarning, stacklevel=3)
+        warnings.warn(message, OpenQnnWarning, stacklevel=5)
 
 
 def _is_bias(value: Value) -> bool:

@@ -12,6 +12,8 @@ from openqnn.ir.clone import clone_graph
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Role
 from openqnn.passes.edit import builder_at, supplant
+from openqnn.passes.explain import Explain
+from openqnn.passes.step import Step, run_steps
 from openqnn.targets.target import Target
 
 _CAST = {DType.UFIXED_8, DType.SFIXED_8}  # what libQnnCpu casts to floats
@@ -25,14 +27,15 @@ class CpuTarget(Target):
     title = "libQnnCpu"
 
     def adapt(self, graph: Graph, *, keeps_border: bool = False) -> Graph:
-        return dequantize_each_time(with_biases(with_one_scale(graph)))
+        if not any(_has_rows(node) or _bare_bias(node) or _once(node) for node in graph.nodes):
+            return graph
+        made = clone_graph(graph)
+        run_steps(STEPS, made, Explain())
+        return made
 
 
-def with_biases(graph: Graph) -> Graph:
+def put_biases(made: Graph, _: Explain) -> None:
     """libQnnCpu (2.47) finalizes no layer in fixed point without a bias: the original writes zeros."""
-    if not any(_bare_bias(node) for node in graph.nodes):
-        return graph
-    made = clone_graph(graph)
     for node in made.nodes:
         index = _bare_bias(node)
         if index:
@@ -40,7 +43,6 @@ def with_biases(graph: Graph) -> Graph:
             zeros = np.zeros(node.out.shape[-1], np.int32)
             known = _bias_encoding(node)
             made.set_input(node, index, made.constant(f"{node.name}_bias", zeros, DType.SFIXED_32, known))
-    return made
 
 
 def _bias_encoding(node: Node) -> Encoding:
@@ -50,17 +52,17 @@ def _bias_encoding(node: Node) -> Encoding:
     return Encoding(scales, (0,) * len(scales), 32, axis, symmetric=True)
 
 
-def with_one_scale(graph: Graph) -> Graph:
+def join_scales(made: Graph, _: Explain) -> None:
     """libQnnCpu (2.47) computes a matrix with one scale for all rows: those with more are rounded to it."""
-    if not any(_has_rows(node) for node in graph.nodes):
-        return graph
+    found = [node for node in made.nodes if _has_rows(node)]
+    if not found:
+        return
     warnings.warn(
         "libQnnCpu takes one scale for all rows of a matrix: weights with one for each are rounded to it",
         OpenQnnWarning,
-        stacklevel=2,
+        stacklevel=4,
     )
-    made = clone_graph(graph)
-    for node in [n for n in made.nodes if _has_rows(n)]:
+    for node in found:
         old = node.x(1)
         assert old.encoding is not None and old.data is not None and old.encoding.axis is not None
         shape = [-1 if axis == old.encoding.axis else 1 for axis in range(old.rank)]
@@ -69,7 +71,6 @@ def with_one_scale(graph: Graph) -> Graph:
         stored = np.rint(old.data.astype(np.float64) * factor).astype(old.data.dtype)
         known = Encoding.per_tensor(largest, 0, old.encoding.bitwidth, symmetric=True)
         made.set_input(node, 1, made.constant(f"{old.name}_one_scale", stored, old.dtype, known))
-    return made
 
 
 def _has_rows(node: Node) -> bool:
@@ -94,14 +95,10 @@ def _scales(value: Value) -> tuple[float, ...]:
     return value.encoding.scale if value.encoding is not None else (1.0,)
 
 
-def dequantize_each_time(graph: Graph) -> Graph:
+def dequantize_each_time(made: Graph, _: Explain) -> None:
     """libQnnCpu (2.47) runs a Dequantize once: whatever comes later, its result stays that of the first."""
-    if not any(_once(node) for node in graph.nodes):
-        return graph
-    made = clone_graph(graph)
     for node in [n for n in made.nodes if _once(n)]:
         supplant(made, node.out, _computed(builder_at(made, node), node))
-    return made
 
 
 def _once(node: Node) -> bool:
@@ -119,3 +116,10 @@ def _computed(b: Builder, node: Node) -> Value:
     offset, scale = (np.asarray(n, np.float32).reshape(shape) for n in (known.offset, known.scale))
     real = b.cast(x, DType.FLOAT_32)
     return b.mul(b.add(real, b.const(offset)), b.const(scale))
+
+
+STEPS = (
+    Step("join_scales", join_scales, "first: a bias has the scales of the weights that it is added to"),
+    Step("put_biases", put_biases, "layers that are in fixed point still"),
+    Step("dequantize_each_time", dequantize_each_time, "by other ops, which need nothing of the above"),
+)

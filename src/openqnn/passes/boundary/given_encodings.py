@@ -77,7 +77,7 @@ def settle_given(graph: Graph, log: Explain, notes: Iterable[tuple[str, str]] = 
         more = " ..." if len(changed) > _SHOWN else ""
         names = ", ".join(f"'{n}'" for n in changed[:_SHOWN]) + more
         message = f"{len(changed)} weights lose the model's encodings, because passes changed them: {names}"
-        warnings.warn(message, OpenQnnWarning, stacklevel=3)
+        warnings.warn(message, OpenQnnWarning, stacklevel=5)
 
 
 def _keep_encodings(graph: Graph, kept: dict[str, Given], log: Explain) -> list[str]:

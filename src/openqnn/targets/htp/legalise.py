@@ -13,6 +13,7 @@ from openqnn.passes.edit import alive, builder_at, supplant
 from openqnn.passes.explain import Explain
 from openqnn.passes.fold_constants import fold_constants
 from openqnn.passes.merge_repeated import remove_dead_code
+from openqnn.passes.step import Step, repeat, run_steps
 from openqnn.targets.htp.boundary import fit_border, keep_types
 from openqnn.targets.htp.matmul import ON_BLOCKS
 from openqnn.targets.htp.ranks import fit_rank, merge_views, refuse_rank
@@ -38,15 +39,8 @@ def legalise_htp(
     if computes_fixed(graph):
         convolve_blocks(made, log)
         return made
-    problems = {n.where: _problem(n, e) for n, e in widen_types(made).items()}
-    for _ in range(ROUNDS):
-        if not _round(made, log, problems, HALF_ONLY if to_fix else frozenset()):
-            break
-    merge_views(made)
-    finite_constants(made)
-    fold_constants(made, log)
-    remove_dead_code(made, log)
-    fit_border(made)
+    problems: dict[str, Problem] = {}
+    run_steps(_steps(problems, HALF_ONLY if to_fix else frozenset()), made, log)
     if keeps_border:
         keep_types(made, {v.name: v.dtype for v in (*graph.inputs, *graph.outputs)})
     if not problems:
@@ -55,6 +49,24 @@ def legalise_htp(
         raise _refused(list(problems.values()))
     verify(made, infer_outputs, after="legalise_htp")
     return made
+
+
+def _steps(problems: dict[str, Problem], without: Collection[RuleFunction]) -> tuple[Step, ...]:
+    """What is done with a graph, in this order; nodes that HTP cannot run go into `problems`."""
+    rules = lambda graph, log: _round(graph, log, problems, without)
+    return (
+        Step("widen_types", lambda graph, _: _widen(graph, problems), "rules see types that HTP has only"),
+        Step("rules", repeat((Step("rules", rules, "by op"),), ROUNDS), "what one puts in needs another"),
+        Step("merge_views", lambda graph, _: merge_views(graph), "of reshapes that rules put around nodes"),
+        Step("finite_constants", lambda graph, _: finite_constants(graph), "also of those that rules made"),
+        Step("fold_constants", fold_constants, "rules compute on constants, too"),
+        Step("remove_dead_code", remove_dead_code, "what rules took the place of"),
+        Step("fit_border", lambda graph, _: fit_border(graph), "last: inputs that nothing reads are known"),
+    )
+
+
+def _widen(graph: Graph, problems: dict[str, Problem]) -> None:
+    problems.update((node.where, _problem(node, e)) for node, e in widen_types(graph).items())
 
 
 def computes_fixed(graph: Graph) -> bool:

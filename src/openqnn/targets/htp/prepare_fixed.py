@@ -19,6 +19,7 @@ from openqnn.passes.explain import Explain
 from openqnn.passes.fold_constants import merge_constants
 from openqnn.passes.remove_identities import remove_identities
 from openqnn.passes.set_float_width import set_float_width
+from openqnn.passes.step import Step, run_steps
 from openqnn.targets.htp.clipped_sums import keep_clips
 from openqnn.targets.htp.rules import FIXED_RULES, again
 
@@ -43,22 +44,34 @@ def prepare_fixed(graph: Graph, width: int, widths: Mapping[str, int] | None = N
 
     Nodes in `widths` may have another one.
     """
-    own = widths or {}
-    made, log = clone_graph(graph), Explain()
-    set_float_width(made, 32)  # casts between widths of floats mean nothing once both are integers
-    remove_identities(made, log)
-    for node in list(made.nodes):
-        rule = FIXED_RULES.get(node.op)
-        bits = own.get(node.name, width)
-        b = builder_at(made, node)
-        new = (rule(node, b, bits) if rule is not None else without_groups(node, b)) if alive(node) else None
-        if new is not None:
-            supplant(made, node.out, new)
-    keep_clips(made)
-    merge_constants(made, log)  # a weight that many steps share was turned for each
-    _keep_names(graph, made)
+    made = clone_graph(graph)
+    run_steps(_steps(graph, width, widths or {}), made, Explain())
     verify(made, infer_outputs, after="prepare_fixed")
     return made
+
+
+def _steps(source: Graph, width: int, widths: Mapping[str, int]) -> tuple[Step, ...]:
+    """What is done with the copy of a graph, in this order."""
+    rules = lambda graph, _: _apply_rules(graph, width, widths)
+    names = lambda graph, _: _keep_names(source, graph)
+    return (
+        Step("one_float_width", lambda graph, _: set_float_width(graph, 32), "integers take its place"),
+        Step("remove_identities", remove_identities, "the casts between widths, which now do nothing"),
+        Step("rules", rules, "forms that integers are right in"),
+        Step("keep_clips", lambda graph, _: keep_clips(graph), "around sums that rules made, too"),
+        Step("merge_constants", merge_constants, "a weight that many steps share was turned for each"),
+        Step("keep_names", names, "last: no constant is replaced again"),
+    )
+
+
+def _apply_rules(graph: Graph, width: int, widths: Mapping[str, int]) -> None:
+    for node in list(graph.nodes):
+        if not alive(node):
+            continue
+        rule, b = FIXED_RULES.get(node.op), builder_at(graph, node)
+        new = without_groups(node, b) if rule is None else rule(node, b, widths.get(node.name, width))
+        if new is not None:
+            supplant(graph, node.out, new)
 
 
 def _keep_names(graph: Graph, made: Graph) -> None:
