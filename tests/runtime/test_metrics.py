@@ -7,7 +7,9 @@ from math import inf, log
 import numpy as np
 import pytest
 
+from openqnn.analysis.accuracy.tally import Tally
 from openqnn.runtime import metrics
+from openqnn.runtime.compare import Noise
 
 X = np.array([3.0, 4.0], np.float32)
 Y = np.array([3.0, 3.0], np.float32)
@@ -54,6 +56,14 @@ def test_what_is_nan_only_in_the_result_counts() -> None:
     assert not metrics.sqnr(X, np.array([3.0, np.nan], np.float32)) > 0
 
 
+def test_nothing_is_like_zeros_but_zeros() -> None:
+    """An output whose steps are larger than all its values is no good one."""
+    noise = Noise(None)
+    noise.add(X, np.zeros(2, np.float32), signed=False)
+    assert noise.cosine == metrics.cosine(X, np.zeros(2, np.float32)) == 0
+    assert Noise(None).cosine == Tally().cosine == 1
+
+
 def test_top_k_is_the_share_of_the_best_that_are_found() -> None:
     scores = np.array([[0.1, 0.6, 0.3], [0.7, 0.2, 0.1]], np.float32)
     found = np.array([[0.1, 0.3, 0.6], [0.7, 0.1, 0.2]], np.float32)
@@ -70,5 +80,5 @@ def test_divergence_of_two_coins() -> None:
 
 @pytest.mark.parametrize("name", ["sqnr", "cosine", "mse", "mae", "max"])
 def test_what_is_no_number_is_not_alike(name: str) -> None:
-    value = metrics.METRICS[name](X, np.array([np.nan, 3.0], np.float32))
-    assert value != metrics.METRICS[name](X, X)
+    value = METRICS[name](X, np.array([np.nan, 3.0], np.float32))
+    assert value != METRICS[name](X, X)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import inf, isfinite, sqrt
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from openqnn.ir import Array, Graph, Node, Value
 from openqnn.quant.samples import is_whole, samples_of
 from openqnn.quant.verdict import shown
 from openqnn.runtime.cpu.executable import CpuExecutable
-from openqnn.runtime.metrics import cosine, decibels
+from openqnn.runtime.metrics import cosine, cosine_of_sums, decibels
 from openqnn.runtime.runner import Runner
 from openqnn.targets.registry import BUILT_IN, HTP, target_of_backend
 from openqnn.vendor.executables import GraphExecutable
@@ -84,8 +84,7 @@ class Gap:
 
     @property
     def cosine(self) -> float:
-        lengths = sqrt(self.signal * self.power)
-        return min(1.0, self.product / lengths) if lengths > 0 else float(self.signal == self.power)
+        return cosine_of_sums(self.product, self.signal, self.power)
 
 
 @dataclass(frozen=True, slots=True)

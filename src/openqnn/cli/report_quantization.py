@@ -66,4 +66,4 @@ def print_mixed(mixed: Mixed) -> None:
 
 
 def shown_decibels(value: float) -> str:
-    return f"{value:.1f} dB" if isfinite(value) else "exact" if value > 0 else "lost"
+    return f"{value:z.1f} dB" if isfinite(value) else "exact" if value > 0 else "lost"

@@ -65,7 +65,7 @@ class Verdict:
 def shown(sqnr: float) -> str:
     if not isfinite(sqnr):
         return "exact" if sqnr > 0 else "nothing left"
-    return f"{sqnr:.1f} dB" if sqnr >= LOST else f"nothing left ({sqnr:.1f} dB)"
+    return f"{sqnr:z.1f} dB" if sqnr >= LOST else f"nothing left ({sqnr:z.1f} dB)"
 
 
 def word_for(sqnr: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from openqnn.errors import InputError
 from openqnn.ir import Array, Encoding, Graph, Value
 from openqnn.runtime.boundary import accepted
 from openqnn.runtime.cpu.executable import CpuExecutable
-from openqnn.runtime.metrics import decibels
+from openqnn.runtime.metrics import cosine_of_sums, decibels
 
 TOGETHER = 192 << 20  # bytes of tensors of one sample that are held at a time
 BINS = 64
@@ -46,8 +45,7 @@ class Noise:
 
     @property
     def cosine(self) -> float:
-        lengths = sqrt(self.signal * self.power)
-        return self.product / lengths if lengths > 0 else 1.0
+        return cosine_of_sums(self.product, self.signal, self.power)
 
     def add(self, real: Array, fixed: Array, signed: bool) -> None:
         """One sample's tensor in both graphs, as real numbers. What is infinite (a mask) or NaN in floating

@@ -42,10 +42,12 @@ def distance(first: Array, second: Array) -> Distance:
             largest = max(largest, float(np.where(np.isnan(gaps), np.inf, gaps).max()))
         x, y = np.nan_to_num(x), np.nan_to_num(y)
         dot, norm_a, norm_b = dot + float(x @ y), norm_a + float(x @ x), norm_b + float(y @ y)
-    return Distance(largest, _cosine(dot, norm_a, norm_b), elements, a.size)
+    return Distance(largest, cosine_of_sums(dot, norm_a, norm_b), elements, a.size)
 
 
-def _cosine(dot: float, norm_a: float, norm_b: float) -> float:
+def cosine_of_sums(dot: float, norm_a: float, norm_b: float) -> float:
+    """Cosine similarity from the product of two vectors and the power of each: two of zeros are alike, and
+    nothing else is like zeros."""
     if not norm_a or not norm_b:
         return float(norm_a == norm_b)
     share = dot / float(np.sqrt(norm_a) * np.sqrt(norm_b))
@@ -68,7 +70,7 @@ def sqnr(reference: Array, found: Array) -> float:
 def cosine(reference: Array, found: Array) -> float:
     """Cosine similarity of two tensors as vectors; two tensors of zeros are alike."""
     x, y = _vectors(reference, found)
-    return _cosine(float(x @ y), float(x @ x), float(y @ y))
+    return cosine_of_sums(float(x @ y), float(x @ x), float(y @ y))
 
 
 def mean_squared_error(reference: Array, found: Array) -> float:

@@ -8,7 +8,7 @@ from math import inf, isfinite, sqrt
 import numpy as np
 
 from openqnn.ir import Array, Encoding
-from openqnn.runtime.metrics import decibels
+from openqnn.runtime.metrics import cosine_of_sums, decibels
 
 BINS = 64
 FEW = 4096  # values of a tensor of one sample that histograms and moments are made from
@@ -101,8 +101,7 @@ class Tally:
 
     @property
     def cosine(self) -> float:
-        lengths = sqrt(self.signal * self.power)
-        return self.product / lengths if lengths > 0 else 1.0
+        return cosine_of_sums(self.product, self.signal, self.power)
 
     def percentile(self, share: float) -> float:
         """The value that a share of the values lies below, from the histogram."""
