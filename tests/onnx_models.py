@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.models.fetch import model_path
+
 OPSET = 17
 
 
@@ -62,3 +64,15 @@ def chain(length: int) -> onnx.ModelProto:
 def save(proto: onnx.ModelProto, path: Path) -> Path:
     path.write_bytes(proto.SerializeToString())
     return path
+
+
+def save_with_open_batch(target: Path) -> None:
+    """The network for digits as exporters write a user's model: with a batch that is open, called n."""
+    model = onnx.load(model_path("mnist_conv"))
+    for end in (*model.graph.input, *model.graph.output):
+        end.type.tensor_type.shape.dim[0].dim_param = "n"
+    del model.graph.value_info[:]
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for end in [end for end in model.graph.input if end.name in constants]:
+        model.graph.input.remove(end)
+    onnx.save(model, target)

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 
 from tests.cli.running import Prepared, prepare
 from tests.cli.tool import assert_refused, openqnn, tool
 from tests.docs.valid import valid_record
 from tests.models.fetch import model_path
+from tests.onnx_models import save_with_open_batch
 
 pytest.importorskip("onnxruntime_qnn")
 
@@ -34,14 +34,7 @@ def test_against(tmp_path: Path) -> None:
 
 def test_open_dimensions_are_given(tmp_path: Path) -> None:
     """A model of the user's own, as exporters write it: with a batch that is open."""
-    model = onnx.load(model_path("mnist_conv"))
-    for end in (*model.graph.input, *model.graph.output):
-        end.type.tensor_type.shape.dim[0].dim_param = "n"
-    del model.graph.value_info[:]
-    constants = {tensor.name for tensor in model.graph.initializer}
-    for end in [end for end in model.graph.input if end.name in constants]:
-        model.graph.input.remove(end)
-    onnx.save(model, tmp_path / "m.onnx")
+    save_with_open_batch(tmp_path / "m.onnx")
     assert_refused(openqnn("bench", tmp_path / "m.onnx"), "dynamic dimensions")
     flags = ("--dim", "n=1", "--runs", 5, "--output", tmp_path / "b.json")
     result = openqnn("bench", tmp_path / "m.onnx", *flags)

@@ -12,6 +12,7 @@ from openqnn import quantize
 from openqnn.runtime.boundary import random_inputs
 from tests.cli.running import Prepared, converted, prepare
 from tests.cli.tool import assert_refused, openqnn, tool
+from tests.onnx_models import save_with_open_batch
 
 pytest.importorskip("onnxruntime_qnn")
 
@@ -158,6 +159,16 @@ def test_by_the_source_model(log: Path, prepared: Prepared, tmp_path: Path) -> N
     assert all(file.stat().st_size for file in files.values())
     text = files["--html"].read_text()
     assert "<svg" in text and "http" not in text
+
+
+def test_a_source_model_whose_dimensions_are_open(log: Path, tmp_path: Path) -> None:
+    save_with_open_batch(tmp_path / "m.onnx")
+    flags = ("--model", tmp_path / "m.onnx", "--html", tmp_path / "p.html", "--json")
+    assert_refused(openqnn("profile", log, *flags), "dynamic dimensions")
+    result = openqnn("profile", log, *flags, "--dim", "n=1")
+    assert result.code == 0, result.err
+    assert any(node["source"].startswith("onnx node") for node in json.loads(result.out)["nodes"])
+    assert_refused(openqnn("profile", log, "--batch", 1), "go with --model", code=2)
 
 
 def test_diff(log: Path) -> None:

@@ -8,18 +8,18 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openqnn.cli.command import Command, Report
 from openqnn.cli.shared.view_beside import check_beside, write_beside
 from openqnn.errors import UsageError
 from openqnn.options.field import option, read_options
+from openqnn.options.source import batch, dims, input_shapes, shape_settings
 
 if TYPE_CHECKING:
     from openqnn.analysis.profile_diff import Change, ProfileDiff
     from openqnn.analysis.profile_nodes import NodeTime
     from openqnn.formats.profiling_log import ProfilingLog
-    from openqnn.qnn.net import Net
 
 DIFF = "diff"
 
@@ -55,6 +55,14 @@ class ProfileOptions:
         0.05, "--threshold", metavar="PERCENT", parse=_percent,
         help="diff: changes below it do not count (default: 5)",
     )  # fmt: skip
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = input_shapes()
+    dims: tuple[tuple[str, int], ...] = dims()
+    batch: int | None = batch()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of `convert`, for a model that leaves dimensions open."""
+        return shape_settings(self.input_shapes, self.dims, self.batch)
 
 
 def run_profile(arguments: Namespace) -> Report:
@@ -62,6 +70,8 @@ def run_profile(arguments: Namespace) -> Report:
     from openqnn.formats.profiling_log import read_profiling_log
 
     options = read_options(arguments, ProfileOptions)
+    if not options.model and (options.input_shapes or options.dims or options.batch):
+        raise UsageError("--input_shape, --dim and --batch go with --model")
     if options.logs[0] == DIFF:
         return _run_diff(options)
     if len(options.logs) != 1:
@@ -69,7 +79,7 @@ def run_profile(arguments: Namespace) -> Report:
     if options.html:
         check_beside(options.html)
     log = read_profiling_log(options.logs[0])
-    nodes = _nodes(log, options.model)
+    nodes = _nodes(log, options)
     _write_files(log, nodes, options)
     record = {
         "log": log.path,
@@ -79,18 +89,13 @@ def run_profile(arguments: Namespace) -> Report:
     return Report(record, lambda: _print(log, nodes, options.top))
 
 
-def _nodes(log: ProfilingLog, model: str) -> list[NodeTime]:
+def _nodes(log: ProfilingLog, options: ProfileOptions) -> list[NodeTime]:
     from openqnn.analysis.profile_nodes import by_source, node_times
-
-    if not model:
-        return node_times(log)
-    return by_source(node_times(log, _nets(model)))
-
-
-def _nets(model: str) -> list[Net]:
     from openqnn.analysis.sources import read_net
 
-    return [read_net(model, "", {})]
+    if not options.model:
+        return node_times(log)
+    return by_source(node_times(log, [read_net(options.model, "", options.settings)]))
 
 
 def _write_files(log: ProfilingLog, nodes: Sequence[NodeTime], options: ProfileOptions) -> None:
@@ -116,7 +121,7 @@ def _write_view(log: ProfilingLog, nodes: Sequence[NodeTime], options: ProfileOp
     from openqnn.viewer.readers.profile import profile_view, time_overlays
 
     if options.model:
-        return write_beside(options.html, open_views(options.model), time_overlays(nodes))
+        return write_beside(options.html, open_views(options.model, options.settings), time_overlays(nodes))
     return write_beside(options.html, [profile_view(Path(log.path))] if nodes else [])
 
 
@@ -192,6 +197,6 @@ COMMAND = Command(
     run_profile,
     examples=(
         "openqnn profile output/qnn-profiling-data_0.log --model model.oqnn",
-        "openqnn profile before.log after.log --threshold 5",
+        "openqnn profile diff before.log after.log --threshold 5",
     ),
 )
