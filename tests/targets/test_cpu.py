@@ -74,3 +74,33 @@ def test_a_target_tells_all_that_it_cannot_run() -> None:
     (problem,) = target_of_library(CPU).problems(graph("ufixed16"))
     assert "ufixed16" in problem.reason
     assert not find_target("cpu").problems(graph("ufixed16"))
+
+
+NEURONS = {
+    "ELU": "alpha=1.0",
+    "GELU": "",
+    "HARD_SIGMOID": "alpha=0.2 beta=0.5",
+    "HARD_SWISH": "",
+    "RELU": "",
+    "SIGMOID": "",
+    "SOFTPLUS": "beta=1.0 threshold=20.0",
+    "TANH": "",
+}
+
+
+@pytest.mark.parametrize("operation", NEURONS)
+def test_activations_in_fixed_point(operation: str) -> None:
+    """libQnnCpu validates all of them, executes most, and computes some: the others are in real numbers."""
+    known = f"ufixed8[1,4,2] <{ENCODINGS['ufixed8']}>"
+    made = parse_graph(f"""
+graph "g" {{
+  input %x: {known}
+  %y: {known} = ElementWiseNeuron(%x) operation={operation} {NEURONS[operation]}
+  output %y
+}}
+""")
+    rng = np.random.default_rng(0)
+    with Session(made, CPU) as theirs, Session(made) as ours:
+        for _ in range(2):
+            inputs = {"x": rng.normal(size=SHAPE).astype(np.float32)}
+            np.testing.assert_allclose(theirs.run(inputs)["y"], ours.run(inputs)["y"], atol=0.031)

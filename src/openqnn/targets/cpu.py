@@ -1,4 +1,5 @@
-"""What libQnnCpu needs: a Dequantize that is computed in every run, biases, and one scale for a matrix."""
+"""What libQnnCpu needs: a Dequantize that is computed in every run, biases, one scale for a matrix, and real
+numbers for activations that it does not compute in fixed point."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from openqnn.passes.explain import Explain
 from openqnn.passes.step import Step, run_steps
 from openqnn.targets.target import Target
 
+_REAL_ONLY = {"ELU", "GELU", "HARD_SIGMOID", "RELU", "SOFTPLUS"}  # operations of ElementWiseNeuron
 _CAST = {DType.UFIXED_8, DType.SFIXED_8}  # what libQnnCpu casts to floats
 
 
@@ -27,7 +29,7 @@ class CpuTarget(Target):
     title = "libQnnCpu"
 
     def adapt(self, graph: Graph, *, keeps_border: bool = False) -> Graph:
-        if not any(_has_rows(node) or _bare_bias(node) or _once(node) for node in graph.nodes):
+        if not any(_is_changed(node) for node in graph.nodes):
             return graph
         made = clone_graph(graph)
         run_steps(STEPS, made, Explain())
@@ -118,8 +120,27 @@ def _computed(b: Builder, node: Node) -> Value:
     return b.mul(b.add(real, b.const(offset)), b.const(scale))
 
 
+def compute_real_activations(made: Graph, _: Explain) -> None:
+    """libQnnCpu (2.47) validates every ElementWiseNeuron in 8 bits; some it then refuses to execute
+    (HARD_SIGMOID, SOFTPLUS), and of some it gives other numbers (ELU, GELU, RELU)."""
+    for node in [n for n in made.nodes if _wants_floats(n)]:
+        b = builder_at(made, node)
+        real = b("ElementWiseNeuron", _computed(b, node), **node.params)
+        supplant(made, node.out, b.quantize(real, node.out.dtype, node.out.encoding))
+
+
+def _wants_floats(node: Node) -> bool:
+    fixed = node.op == "ElementWiseNeuron" and node.x(0).dtype in _CAST and node.x(0).encoding is not None
+    return fixed and node.enum("operation") in _REAL_ONLY
+
+
+def _is_changed(node: Node) -> bool:
+    return bool(_has_rows(node) or _bare_bias(node) or _once(node) or _wants_floats(node))
+
+
 STEPS = (
     Step("join_scales", join_scales, "first: a bias has the scales of the weights that it is added to"),
     Step("put_biases", put_biases, "layers that are in fixed point still"),
     Step("dequantize_each_time", dequantize_each_time, "by other ops, which need nothing of the above"),
+    Step("compute_real_activations", compute_real_activations, "what is in fixed point in the end"),
 )
