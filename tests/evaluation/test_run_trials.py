@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 
 from openqnn.api.files import open_graph
 from openqnn.api.quantize_variants import bytes_of_graph, calibrate_variants
-from openqnn.errors import BackendError
+from openqnn.errors import BackendError, UsageError
 from openqnn.evaluation import run_trials as module
 from openqnn.evaluation.inference import all_options
 from openqnn.evaluation.run_trials import TRIES, run_trials
@@ -190,3 +191,15 @@ def test_a_ray_cluster_that_does_not_answer() -> None:
     pytest.importorskip("ray")
     with pytest.raises(BackendError, match=r"no Ray cluster answers at 127\.0\.0\.1:9"):
         dict(run_trials(trials(1), on="ray://127.0.0.1:9"))
+
+
+def test_ray_without_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip install ray` is not enough to connect to a cluster."""
+
+    def init(**_: object) -> None:
+        raise ValueError("Ray Client requires pip package `ray[client]`")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
+    with pytest.raises(UsageError, match="does not connect") as caught:
+        dict(run_trials(trials(1), on="ray://127.0.0.1:9"))
+    assert "ray[client]" in str(caught.value.hint)

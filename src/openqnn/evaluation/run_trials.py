@@ -16,6 +16,7 @@ from openqnn.quant.calibration import cores
 
 TRIES = 3
 ONE_BY_ONE: Any = {"return_as": "generator_unordered", "batch_size": 1}
+RAY = "pip install 'ray[client]'"
 LONG = 20.0  # seconds of work that are worth processes of their own, which take seconds to start
 
 
@@ -106,13 +107,15 @@ def _on_ray(trials: Sequence[Trial], address: str) -> Iterator[tuple[int, TrialR
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise UsageError("--on ray:// needs the package ray", hint="pip install ray") from None
+        raise UsageError("--on ray:// needs the package ray", hint=RAY) from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Ray advises is in the error, too
             ray.init(address=f"ray://{address}", ignore_reinit_error=True)
     except ConnectionError as error:
         raise BackendError(f"no Ray cluster answers at {address} ({error})") from error
+    except ValueError as error:  # what Ray says without its part for clients
+        raise UsageError(f"Ray does not connect to {address}: {error}", hint=RAY) from error
     remote: Any = ray.remote(max_retries=TRIES - 1)(run_trial)
     try:
         waiting = {remote.remote(trial): i for i, trial in enumerate(trials)}

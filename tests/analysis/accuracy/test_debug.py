@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import openqnn
 from openqnn.analysis.accuracy import attribution, layer_errors
@@ -26,6 +26,7 @@ from openqnn.analysis.accuracy.stored_results import ResultStore
 from openqnn.analysis.accuracy.usual import usual_graph
 from openqnn.api.session import Session
 from openqnn.errors import OutputError
+from openqnn.quant.plan import CUT, SHARED
 from openqnn.runtime.metrics import sqnr
 from tests.analysis.accuracy.faults import Subject, subject_of
 from tests.analysis.accuracy.faults import plant as plant_fault
@@ -113,6 +114,54 @@ def test_a_moved_range_is_told_where_few_values_leave_it() -> None:
     first = report.broken[0]
     assert (first.tensor, first.findings[0].cause.id) == ("z", "wrong-offset")
     assert first.findings[0].strength < WORSE
+
+
+def test_a_range_of_fewer_samples_is_not_moved() -> None:
+    """It is shorter at one end, and the other one stays."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,40000] x) => (float[1,40000] y)'
+        " { z = Relu(x) y = Add(z, x) }"
+    )
+    values = np.clip(np.random.default_rng(0).normal(0, 1, (1, 40000)), -4, 4).astype(np.float32)
+    values[0, 0] = 4
+    more = values.copy()
+    more[0, 0] = 4.8
+    real = openqnn.convert(model)
+    fixed = openqnn.quantize(real, [{"x": values}], wide=False, headroom=False)
+    usual = usual_graph(real, fixed, [{"x": more}])
+    assert not debug_accuracy(real, fixed, [{"x": more}], usual=usual, attribution=False).broken
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_weights_that_give_the_same_result_are_no_fault(fitted: bool) -> None:
+    """Two inputs are nearly equal: what one weight gains the other may lose, and not gain, too."""
+    chance = np.random.default_rng(0)
+    values = chance.normal(0, 1, (64, 16)).astype(np.float32)
+    values[:, 1] = values[:, 0] + 0.15 * values[:, 1]
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[64,16] x) => (float[64,64] y) { y = MatMul(x, w) }'
+    )
+    weights = chance.uniform(-1, 1, (16, 64)).astype(np.float32)
+    weights[:2] /= 2
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    real = openqnn.convert(model)
+    fixed = openqnn.quantize(real, [{"x": values}], algorithms=())
+    (stored,) = (v for v in fixed.constants() if v.data is not None and v.size == weights.size)
+    moved = np.zeros_like(weights)
+    moved[0], moved[1] = 20, -20 if fitted else 20
+    stored.data = stored.data + (moved.T if stored.shape != moved.shape else moved).astype(stored.data.dtype)
+    report = debug_accuracy(real, fixed, [{"x": values}], attribution=False)
+    assert [f.cause.id for y in report.broken for f in y.findings[:1]] == (
+        [] if fitted else ["weights-differ"]
+    )
+
+
+def test_values_that_readers_cannot_tell_apart_may_be_cut(subject: Subject) -> None:
+    """The quantizer says of such ranges where they come from."""
+    planted = next(p for p in (plant_fault(subject, s) for s in range(2, 40, 9)) if p.kind == "tenth")
+    assert debug_accuracy(planted.real, planted.fixed, subject.samples, attribution=False).broken
+    planted.fixed.provenance |= dict.fromkeys(planted.tensors, f"{SHARED}: {CUT}")
+    assert not debug_accuracy(planted.real, planted.fixed, subject.samples, attribution=False).broken
 
 
 def test_an_interrupted_run_leaves_a_report(subject: Subject) -> None:

@@ -16,6 +16,7 @@ from openqnn.analysis.accuracy.usual import by_name
 from openqnn.ir import Array, DType, Encoding, Graph, Node, Value
 from openqnn.ops import schema_of
 from openqnn.ops.schema import Role
+from openqnn.quant.plan import CUT
 from openqnn.runtime.metrics import decibels
 from openqnn.targets.registry import HTP, find_target
 
@@ -27,6 +28,7 @@ BEYOND = 0.1  # of a range
 SAME_STEP = 1.25  # ratio of steps that are the same but for another choice of ranges, or room at their ends
 TAILS = 40.0  # kurtosis
 SPREAD = 8.0  # times the median channel
+FITTED = 3.0  # dB by which weights that were fitted to data are better in the result than by themselves
 HEARD = 45.0  # dB of a result below which the error of weights can be heard in it
 QUIET = 30.0  # dB above which the error of a bias cannot be
 TOP = 200.0  # dB that stand for exact
@@ -72,6 +74,7 @@ class _Doctor:
             if value.encoding is not None:
                 self.owners.setdefault(value.encoding, []).append(name)
         self.faults: dict[Node, str] = dict(find_target(HTP).known_faults(fixed))
+        self.cut = {name for name, said in fixed.provenance.items() if CUT in said}
 
     def look(self, layer: Layer) -> Diagnosis:
         tallies = {name: self.measured.tallies[name] for name in layer.outputs}
@@ -103,7 +106,8 @@ class _Doctor:
         calibrated = self.usual[name].encoding if name in self.usual else None
         own = _bounded(tally.decibels(max(tally.own, _rounding(tally, value.encoding))))
         usual = _bounded(tally.decibels(max(tally.usual, _rounding(tally, calibrated))))
-        if usual - own >= WORSE or self._is_moved(name, value, tally):
+        worse = usual - own >= WORSE and name not in self.cut
+        if worse or self._is_moved(name, value, tally):
             yield self._encoding(layer, name, value, tally, usual - own)
         elif own < FEW:
             tails = tally.kurtosis > TAILS
@@ -113,11 +117,9 @@ class _Doctor:
     def _is_moved(self, name: str, value: Value, tally: Tally) -> bool:
         """Whether the range is as wide as that of calibration and lies where values leave it by far: few
         values may, so that the noise alone does not tell."""
-        usual = self.usual[name].encoding if name in self.usual else None
-        if not _same_step(usual, value.encoding):
-            return False
         low, high = ends_of(value)
-        return max(low - tally.low, tally.high - high) > BEYOND * (high - low)
+        beyond = max(low - tally.low, tally.high - high) > BEYOND * (high - low)
+        return beyond and _shifted(self.usual.get(name), value)
 
     def _is_inherited(self, layer: Layer, name: str) -> bool:
         """Whether a layer hands on what it reads, with the same encoding: the fault is further up."""
@@ -141,19 +143,19 @@ class _Doctor:
     def _encoding_cause(self, layer: Layer, name: str, value: Value, tally: Tally, clipped: float) -> str:
         assert value.encoding is not None
         low, high = ends_of(value)
-        usual = self.usual[name].encoding if name in self.usual else None
+        cut_off = "wrong-offset" if _shifted(self.usual.get(name), value) else "saturation"
         if layer.is_input and _other_scale(max(-low, high), max(-tally.low, tally.high)):
             return "input-normalisation"
         if self._is_borrowed(name, value.encoding):
             return "shared-encoding"
         if low > 0 or high < 0:
-            return "wrong-offset" if _same_step(usual, value.encoding) else "zero-not-exact"
+            return cut_off if cut_off == "wrong-offset" else "zero-not-exact"
         if (
             clipped > CLIPPED
             or tally.low < low - value.encoding.scale[0]
             or tally.high > high + value.encoding.scale[0]
         ):
-            return "wrong-offset" if _same_step(usual, value.encoding) else "saturation"
+            return cut_off
         return "range-too-wide"
 
     def _is_borrowed(self, name: str, encoding: Encoding) -> bool:
@@ -212,6 +214,8 @@ class _Doctor:
         found, expected = _sqnr(real, _numbers(other)), self._usual_weight(value, real)
         if expected - found >= WORSE and tally.decibels(tally.weight) < HEARD:
             name, detail = self._weight_cause(real, other, found, expected)
+            if name == "weights-differ" and tally.decibels(tally.weight) >= max(found + FITTED, WRONG):
+                return  # an algorithm moved them so that the result is closer: no fault
             yield Finding(CAUSES[name], value.name, detail, expected - found)
         elif found < FEW and value.rank > 1 and (spread := _spread(real, other.encoding)) > SPREAD:
             detail = f"{found:.1f} dB with one scale; the largest channel is {spread:.0f} times the median"
@@ -329,6 +333,15 @@ def _same_step(first: Encoding | None, second: Encoding | None) -> bool:
         return False
     a, b = first.scale[0] * (1 << first.bitwidth), second.scale[0] * (1 << second.bitwidth)
     return max(a, b) < SAME_STEP * min(a, b)
+
+
+def _shifted(usual: Value | None, value: Value) -> bool:
+    """Whether a range is as wide as the usual one, and both of its ends lie further up, or further down."""
+    if usual is None or not _same_step(usual.encoding, value.encoding):
+        return False
+    low, high = ends_of(value)
+    first, second = (mine - theirs for mine, theirs in zip((low, high), ends_of(usual), strict=True))
+    return first * second > 0 and min(abs(first), abs(second)) > BEYOND * (high - low)
 
 
 def _numbers(value: Value) -> Array:

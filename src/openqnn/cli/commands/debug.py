@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -54,7 +54,7 @@ def run_debug(arguments: Namespace) -> Report:
     known = store.graphs(*GRAPHS) if store is not None else None
     real, fixed = known[:2] if known else _graphs(opened, asked, options)
     samples = _samples(real, asked, options.samples)
-    usual = known[2] if known else usual_graph(real, fixed, _data(real, asked))
+    usual = known[2] if known else usual_graph(real, fixed, _calibrated(real, asked, options))
     if store is not None and not known and usual is not None:
         store.keep_graphs(**dict(zip(GRAPHS, (real, fixed, usual), strict=True)))
     with Stages(quiet=options.quiet) as stages:
@@ -196,6 +196,14 @@ def _data(real: Graph, asked: Asked) -> Samples:
     from openqnn.quant.samples import samples_of
 
     return samples_of(real, asked.data.input_list, native=asked.native)
+
+
+def _calibrated(real: Graph, asked: Asked, options: DebugOptions) -> Iterable[Mapping[str, Array]]:
+    """The samples that ranges came from: the quantizer holds some back, other tools' graphs have had all."""
+    from openqnn.quant.held_out import HeldOut
+
+    every = _data(real, asked)
+    return every if options.quantized else HeldOut(real, every)
 
 
 def _samples(real: Graph, asked: Asked, count: int) -> list[Mapping[str, Array]]:
