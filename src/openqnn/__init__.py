@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openqnn.analysis.compare_backends import compare
     from openqnn.api.compile import compile
     from openqnn.api.convert import Report, check, convert
-    from openqnn.api.custom_ops import load_custom_ops, use_op_packages
+    from openqnn.api.custom_ops import declare_op_package, load_custom_ops, use_op_packages
     from openqnn.api.family import Family, convert_family
     from openqnn.api.files import load
     from openqnn.api.fuse import expand, fuse
@@ -46,6 +46,7 @@ __all__ = [
     "convert",
     "convert_family",
     "custom_op",
+    "declare_op_package",
     "errors",
     "expand",
     "fuse",
@@ -63,7 +64,7 @@ _HOMES = {
     "openqnn.api.compile": ("compile",),
     "openqnn.frontends.custom_ops": ("composite",),
     "openqnn.ops.custom_function": ("custom_op",),
-    "openqnn.api.custom_ops": ("load_custom_ops", "use_op_packages"),
+    "openqnn.api.custom_ops": ("declare_op_package", "load_custom_ops", "use_op_packages"),
     "openqnn.api.convert": ("Report", "check", "convert"),
     "openqnn.api.family": ("Family", "convert_family"),
     "openqnn.api.files": ("load",),

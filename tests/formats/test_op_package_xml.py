@@ -88,6 +88,9 @@ XML = """<?xml version="1.0" encoding="UTF-8"?>
   </SupplementalOpDefList>
 </OpDefCollection>
 """
+WEIGHTS = """QNN_DATATYPE_{}_32</Datatype>
+        <Shape><Rank>1D</Rank></Shape>
+        <Default>{}</Default>"""
 # What is replaced (the first time that it occurs) by what; then the line and the message.
 BROKEN = [
     ("</OpDefCollection>", "", 78, "not XML: no element found"),
@@ -121,6 +124,8 @@ BROKEN = [
     ("<IsStaticTensor>true</IsStaticTensor>", "<Enumeration/>", 22, "it does not apply to <Input>"),
     ("<Default>ADD</Default>", "<Default>SUB</Default>", 43, "'SUB' is no member"),
     ("<Default>[0.5, 0.5]</Default>", "<Default>[a, b]</Default>", 51, "are no numbers"),
+    (WEIGHTS.format("FLOAT", "[0.5, 0.5]"), WEIGHTS.format("UINT", "[1, -1]"), 51, "are no numbers"),
+    ("_POINT_8</D", "_POINT_8</Datatype><Datatype>QNN_DATATYPE_FLOAT_32</D", 28, "data type .* twice"),
     ("<Enum>ADD</Enum><Enum>SCREEN</Enum>", "", 44, "it has no <Enum>"),
     ("<Enum>SCREEN</Enum>", "<Enum>ADD</Enum>", 44, "member 'ADD' is declared twice"),
     ("<UseDefaultTranslation>false", "<UseDefaultTranslation>no", 53, "'no' is neither"),

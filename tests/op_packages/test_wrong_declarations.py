@@ -29,6 +29,7 @@ IN_COMPOSITES = [
     ("return q.mul(q.tanh(x), factor)", "return 2.5", 4, "gives float where a tensor is expected"),
     ("return q.mul", "q.mul", 4, "gives nothing where a tensor is expected"),
     ("q.tanh(x)", "nobody", 6, "NameError: name 'nobody' is not defined"),
+    ("q.tanh(x)", "q.min(x, 1.0)", 6, "builder has no word 'min'.*did you mean .*minimum"),
     ("q.tanh(x)", "q('Tanh', x, axis=1)", 6, "Tanh has no parameter 'axis'"),
     ("q.tanh(x), factor", "x, np.ones(7)", 6, "do not broadcast"),
     ("factor=1.0", "gain=1.0", 4, "attribute 'factor' is not known.*known are: gain, shift"),

@@ -129,8 +129,19 @@ def test_tools_name_package_and_op(
     words = ["--dlc_path", str(tmp_path / "m.dlc"), "--backend", "libQnnCpu.so"]
     given = ["--input_list", str(tmp_path / "list.txt"), "--output_dir", str(tmp_path / "out")]
     assert run_tool("qnn-net-run", [*words, *given, "--op_packages", f"{library}:{PROVIDER}"]) == 1
-    assert "MyPackage::ScaledTanh 'mine'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "MyPackage::ScaledTanh 'mine'" in said and ("op-package check" in said) == ("crashed" in said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_package_that_does_not_load(folder: Path, tmp_path: Path) -> None:
+    """The loader calls a library of another machine a missing file."""
+    data = bytearray((folder / LIBRARY).read_bytes())
+    data[18] = 183
+    (tmp_path / NAME).write_bytes(data)
+    openqnn.load_custom_ops(folder / "my_ops.py")
+    with pytest.raises(BackendError, match=f"{NAME}.*it is for aarch64, and this machine is x86_64"):
+        openqnn.Session(openqnn.convert(model()), "libQnnCpu.so", op_packages=f"{tmp_path / NAME}:{PROVIDER}")
 
 
 @pytest.mark.parametrize("library", ["libQnnCpu.so", "libQnnHtp.so"])

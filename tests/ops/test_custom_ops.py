@@ -12,16 +12,19 @@ import pytest
 from onnx import TensorProto, helper
 
 import openqnn
+from openqnn.cli.main import main
 from openqnn.emit import lower
 from openqnn.emit.emission_order import with_package
 from openqnn.emit.model_source import write_model_source
 from openqnn.emit.read_net_json import read_net_json
 from openqnn.errors import BackendError, UnsupportedError, UsageError
-from openqnn.formats.op_package_xml import print_op_package, write_op_package
+from openqnn.formats.op_package import OpDef, OperandDef, OpPackage
+from openqnn.formats.op_package_xml import print_op_package, read_op_package, write_op_package
 from openqnn.ir.graph_text import parse_graph
 from openqnn.ir.verify import verify
 from openqnn.ops import infer_outputs
-from openqnn.ops.custom import forget_custom_ops, package_named
+from openqnn.ops.custom import custom_ops, forget_custom_ops, package_named
+from tests.formats.test_op_package_xml import XML
 
 X = np.random.default_rng(0).normal(size=(1, 3, 4, 4)).astype(np.float32)
 RELU_X = np.maximum(X, 0)
@@ -118,6 +121,30 @@ def test_python_and_xml_are_one_record(tmp_path: Path) -> None:
     declare(types=("float32", "ufixed8"))  # the function completes the file
     with openqnn.Session(openqnn.convert(model(factor=2.0))) as session:
         np.testing.assert_allclose(session.run({"x": X})["z"], 2 * RELU_X + 1.5, atol=1e-6)
+
+
+def test_xml_becomes_python_and_xml_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every construct; the functions that it proposes complete the record."""
+    (tmp_path / "p.xml").write_text(XML)
+    package = read_op_package(tmp_path / "p.xml")
+    for old, new in (("p.xml", "p.py"), ("p.py", "again.xml")):
+        forget_custom_ops()
+        assert main(["op-package", "write", str(tmp_path / old), "-o", str(tmp_path / new)]) == 0
+    assert read_op_package(tmp_path / "again.xml") == package
+    written = (tmp_path / "p.py").read_text()
+    proposed = written[written.index("#\n# from typing") :].replace("\n# ", "\n")
+    (tmp_path / "p.py").write_text(written.partition("# A function")[0] + proposed)
+    forget_custom_ops()
+    openqnn.load_custom_ops(tmp_path / "p.py")
+    assert package_named("my.Package") == package and custom_ops()[0].function is not None
+    assert main(["op-package", "write", str(tmp_path / "p.py"), "-o", str(tmp_path / "p.txt")]) == 2
+    assert "XML or Python" in capsys.readouterr().err
+
+
+def test_a_record_is_as_strict_as_xml() -> None:
+    ops = (OpDef("Halve", (OperandDef("x", rank="two"),), (OperandDef("y"),)),)
+    with pytest.raises(UsageError, match="op package P: <Rank>: 'two' is no rank"):
+        openqnn.declare_op_package(OpPackage("P", ops))
 
 
 def test_contradicting_declarations(tmp_path: Path) -> None:

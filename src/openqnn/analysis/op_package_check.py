@@ -59,7 +59,8 @@ class PackageReport:
         self.findings.append(Finding(what, ok, message, hint))
 
     def fail(self, what: str, error: OpenQnnError) -> None:
-        self.add(what, False, error.message, error.hint)
+        advice = "" if "op-package check" in error.hint else error.hint  # this is it
+        self.add(what, False, error.message, advice)
 
 
 def check_op_package(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 from dataclasses import dataclass
 from importlib import util
@@ -10,9 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from openqnn.errors import InputError, OpenQnnError, UsageError
-from openqnn.formats.op_package_xml import read_op_package
+from openqnn.formats.atomic import replacing
+from openqnn.formats.op_package import OpPackage
+from openqnn.formats.op_package_python import print_python
+from openqnn.formats.op_package_xml import package_of, print_op_package, read_op_package
+from openqnn.formats.xml_lines import parse_xml
 from openqnn.frontends.custom_ops import declared_names
-from openqnn.ops.custom import declare_package
+from openqnn.ops.custom import custom_ops, declare_package, package_named
 from openqnn.ops.user_code import line_of
 from openqnn.qnn.op_package_library import (
     OpPackageLibrary,
@@ -36,6 +42,35 @@ def load_custom_ops(*paths: str | os.PathLike[str]) -> None:
         (_read if path.suffix == ".xml" else _run)(path)
         if str(path.absolute()) not in _FILES:
             _FILES.append(str(path.absolute()))
+
+
+def declare_op_package(package: OpPackage) -> None:
+    """Declares the operations of a package by its record, as the XML of the package would.
+
+    UsageError where the record is not valid, by the rules of the XML.
+    """
+    caller = inspect.stack(0)[1]
+    try:
+        package_of(parse_xml(print_op_package(package).encode(), package.name))
+    except InputError as e:
+        told = re.sub(r"^[^<]*", "", e.message)
+        raise UsageError(f"op package {package.name}: {told}", hint=e.hint) from e
+    declare_package(package, f"{caller.filename}:{caller.lineno}")
+
+
+def write_declaration(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Writes what a file declares as the XML of an op package, or as Python, by the ending of `target`."""
+    kind = Path(target).suffix
+    if kind not in (".xml", ".py"):
+        raise UsageError(f"{target}: a declaration is XML or Python", hint="end its name in .xml or .py")
+    load_custom_ops(source)
+    names = list(dict.fromkeys(op.package for op in custom_ops() if not op.seen))
+    if len(names) != 1:
+        told = ", ".join(names) or "no package: a composite needs none"
+        raise InputError(f"{source}: one package is written at a time, and it declares {told}")
+    package = package_named(names[0])
+    with replacing(target) as file:
+        file.write((print_op_package if kind == ".xml" else print_python)(package).encode())
 
 
 def use_op_packages(packages: OpPackages) -> None:

@@ -147,6 +147,7 @@ def _operand(e: XmlElement, kind: str, *, whole: bool = True) -> OperandDef:
     datatypes = [d.text for d in e.all("Datatype")]
     for item in e.all("Datatype"):
         _one_of(item, item.text, words.DATATYPES, "data type")
+    _unique([(item.text, item) for item in e.all("Datatype")], "data type")
     if whole and not datatypes:
         e.fail(f"'{name}' has no <Datatype>", hint=f"such as <Datatype>{words.PREFIX}FLOAT_32</Datatype>")
     rank, layout, shape = _shape(e, name, whole)
@@ -244,7 +245,8 @@ def _check_numbers(place: XmlElement, text: str, made: OperandDef) -> None:
 
 def _is_number(text: str, kinds: set[str]) -> bool:
     whole = not kinds & {"FLOAT", "BFLOAT"} and not any(k.endswith("FIXED") for k in kinds)
-    return re.fullmatch(r"[-+]?\d+" if whole else _NUMBER, text) is not None
+    sign = r"\+?" if kinds == {"UINT"} else r"[-+]?"
+    return re.fullmatch(rf"{sign}\d+" if whole else _NUMBER, text) is not None
 
 
 # -- supplements ---------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ positional, attributes are keywords. Frontends look here before they look into t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial, wraps
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from openqnn.ir import DType, Node, Shape, Value, dtype_of
 from openqnn.ops import OPS, complete
 from openqnn.ops.custom import IMAGE, CustomOp, custom_ops, dtypes_of, results_of
 from openqnn.ops.user_code import line_of, origin
+from openqnn.ops.vocabulary import Vocabulary
 
 _COMPOSITES: Final[dict[tuple[str, str], Translator]] = {}
 _MARKS: Final = ("::", ".", "/", ":")  # between domain and name, where a framework has one text for both
@@ -73,12 +75,32 @@ def guarded(function: Translator, kind: str, label: str) -> Translator:
         except OpenQnnError as e:
             place = line_of(e, origin(function))
             raise Refused(f"{kind} {label}: {e.message} (at {place})", hint=e.hint) from e
+        except AttributeError as e:
+            if getattr(e, "obj", None) is not t:
+                raise _refused(kind, label, e) from e
+            raise Refused(
+                f"{kind} {label}: its builder has no word '{e.name}' (at {line_of(e)})",
+                hint=_words_like(str(e.name)),
+            ) from e
         except Exception as e:
-            raise Refused(f"{kind} {label}: {type(e).__name__}: {e} (at {line_of(e)})") from e
+            raise _refused(kind, label, e) from e
         return _checked(t, made, f"{kind} {label} ({origin(function)})")
 
     setattr(translate, DECLARED_AT, origin(function))
     return translate
+
+
+def _refused(kind: str, label: str, error: Exception) -> Refused:
+    return Refused(f"{kind} {label}: {type(error).__name__}: {error} (at {line_of(error)})")
+
+
+def _words_like(name: str) -> str:
+    words = [w for w in vars(Vocabulary) if not w.startswith("_")]
+    near = [w for w in words if name in w] or get_close_matches(name, words, 3, 0.5)
+    asked = f"did you mean {' or '.join(near)}? " if near else ""
+    return (
+        f'{asked}`python -m pydoc openqnn.ops.vocabulary` lists all; q("Softmax", x, axis=1) names a QNN op'
+    )
 
 
 def _checked(t: Translation, made: Any, what: str) -> list[Value]:

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from openqnn.errors import BackendError, LibraryError, UsageError
+from openqnn.qnn.load_errors import explain_load
 
+_NOT_LOADED: Final = 4005
 TARGETS: Final = ("CPU", "HTP")
 _BACKENDS: Final = ("Cpu", "Htp", "Gpu", "Dsp")
 _ENDING: Final = "InterfaceProvider"
 _CODES: Final = {
     4003: ("the backend does not take that target", "leave the target out, or name CPU"),
-    4005: ("the library cannot be loaded", "`openqnn op-package check` tells why"),
+    _NOT_LOADED: ("the library cannot be loaded", "`openqnn op-package check` tells why"),
     4006: ("it has no such interface provider", "`openqnn op-package check` lists those that it has"),
     4007: (
         "it is registered already, or gives no information",
@@ -107,14 +109,18 @@ def register_op_package(api: Any, backend: Any, package: OpPackageLibrary) -> No
             subject=subject,
         )  # fmt: skip
     except BackendError as error:
-        raise _explained(error, subject) from error
+        raise _explained(error, subject, package) from error
 
 
-def _explained(error: BackendError, subject: str) -> BackendError:
-    code = next((c for c in _CODES if str(c) in error.message), None)
+def _explained(error: BackendError, subject: str, package: OpPackageLibrary) -> BackendError:
+    code = next((c for c in _CODES if f"({c})" in error.message), None)
     if code is None:
         return error
     reason, hint = _CODES[code]
+    if code == _NOT_LOADED:
+        told, _ = explain_load(package.path, error.message)
+        if told != error.message:
+            return BackendError(f"{subject}: {reason}: {told}", hint=f"{hint}, and all else that is wrong")
     return BackendError(f"{subject}: {reason}: {error.message.removeprefix(subject + ': ')}", hint=hint)
 
 

@@ -11,6 +11,7 @@ import faulthandler
 import gc
 import math
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -32,6 +33,7 @@ from openqnn.worker.serve import Board, Reporter
 _LAST_WORDS = 8
 _TURN = 0.0005  # seconds: how long a thread that comes back from a library waits for one that works in Python
 _GLANCE = 15.0  # seconds: the longest that a poll waits before it looks at the deadline again
+_PATIENCE = 60.0  # seconds at one step, after which whoever waits is told
 _STARTING = 150.0  # seconds until the first step: a library that hangs while it is loaded never takes one
 
 
@@ -39,8 +41,31 @@ _STARVED = ("std::bad_alloc", "Cannot allocate memory", "MemoryError")
 """What a process that gets no memory says last."""
 
 
+_OF_A_PACKAGE = re.compile(r"\bop package |\b\w+::\w+ '")
+"""A step in which an op package of the user's is at work."""
+_PACKAGE_HINT = (
+    "the op package may be at fault: `openqnn op-package check LIBRARY --custom_ops my_ops.py` runs its"
+    " operations one by one"
+)
+
+
 class DiedIdleError(Exception):
     """The child was gone before it got the task, so the task is not to blame."""
+
+
+class _Stay:
+    """How long a child has been at one step."""
+
+    def __init__(self) -> None:
+        self.step, self._since, self._told = "", time.monotonic(), False
+
+    def is_long(self, step: str) -> bool:
+        """Whether it has stood there for long, once for each step."""
+        if step != self.step:
+            self.step, self._since, self._told = step, time.monotonic(), False
+        long = bool(step) and not self._told and time.monotonic() - self._since >= _PATIENCE
+        self._told = self._told or long
+        return long
 
 
 class _Process(Protocol):
@@ -89,6 +114,7 @@ class Child:
         timeout: float | None,
         hear: Callable[[Any], None] | None = None,
         opening: float | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> Done | Failed:
         """Hand over a task and wait. A child that still gets ready has a step on the board, and words."""
         if self._has_served or not self._board.read():
@@ -99,7 +125,7 @@ class Child:
             self._connection.send((self._number, task))
         except ConnectionError:
             raise self._end_of(name) from None
-        return self.answer(name, timeout, hear, opening)
+        return self.answer(name, timeout, hear, opening, tell)
 
     def answer(
         self,
@@ -107,18 +133,22 @@ class Child:
         timeout: float | None,
         hear: Callable[[Any], None] | None = None,
         opening: float | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> Done | Failed:
         """Wait for the answer; a child that dies or stays silent makes an error that blames `name`.
 
-        `opening` is the time limit until the libraries are ready, `timeout` the one from then on.
+        `opening` is the time limit until the libraries are ready, `timeout` the one from then on. `tell` is
+        told of a step that takes long.
         """
         start = time.monotonic()
-        limit = opening or timeout
+        limit, at = opening or timeout, _Stay()
         try:
             while True:
                 left = math.inf if limit is None else max(0.0, start + limit - time.monotonic())
                 if not self._connection.poll(min(left, _GLANCE)):
                     self._check_silence(name, left, limit, time.monotonic() - start)
+                    if tell is not None and at.is_long(self._board.read()):
+                        tell(f"{name} has been at one step for {_PATIENCE:g} s: {at.step}; Ctrl-C ends it")
                     continue
                 message = self._receive(name)
                 if isinstance(message, Word):
@@ -223,7 +253,9 @@ class Child:
     def _silence(self, name: str, limit: float) -> BackendError:
         return BackendError(
             f"{name} gave no answer in {limit:g} s; last step: {self._last_step()}",
-            hint="allow more time, or check the node's parameters: some combinations make the library hang",
+            hint=_PACKAGE_HINT
+            if _OF_A_PACKAGE.search(self._board.read())
+            else "allow more time, or check the node's parameters: some combinations make the library hang",
         )
 
     def _end_of(self, name: str) -> Exception:
@@ -238,7 +270,9 @@ class Child:
             )
         return BackendError(
             f"{name} crashed ({_describe_exit(code)}); last step: {self._last_step()}",
-            hint="check the file, or the node that the step names: the library does not survive some inputs",
+            hint=_PACKAGE_HINT
+            if _OF_A_PACKAGE.search(self._board.read())
+            else "check the file, or the node that the step names: the library does not survive some inputs",
         )
 
     def _last_step(self) -> str:

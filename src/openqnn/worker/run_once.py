@@ -35,9 +35,9 @@ def run_once(
     child, done = waiting or Child(task if forked else None), False
     try:
         if forked:
-            answer = child.answer(name, timeout, note, opening)
+            answer = child.answer(name, timeout, note, opening, note)
         else:
-            answer = child.ask(task, name, timeout, note, opening)
+            answer = child.ask(task, name, timeout, note, opening, note)
         done = True
     finally:
         if log is not None:

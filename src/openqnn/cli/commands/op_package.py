@@ -1,4 +1,4 @@
-"""openqnn op-package check: whether an op package library works, and what is wrong where it does not."""
+"""openqnn op-package: whether the library of an op package works; its declaration as XML or Python."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpPackageCheck:
-    """The library."""
+    """The package."""
 
-    action: str = option("", "action", metavar="check", choices=("check",), help="what to do: check")
+    action: str = option(
+        "", "action", metavar="check|write", choices=("check", "write"),
+        help="check a library, or write a declaration as XML or as Python",
+    )  # fmt: skip
     library: str = option(
-        "",
-        "library",
-        metavar="LIBRARY[:PROVIDER]",
-        help="the .so of an op package, and its provider",
-    )
+        "", "library", metavar="LIBRARY[:PROVIDER]|FILE",
+        help="the .so of an op package, and its provider; for write, the file that declares the package",
+    )  # fmt: skip
+    output: str = option("", "-o", "--output", metavar="FILE", help="for write: the new file, .xml or .py")
     custom_ops: tuple[str, ...] = custom_ops()
     custom_op_config_paths: tuple[str, ...] = op_package_config()
     backend: str = option(
@@ -47,6 +49,8 @@ def run_op_package(arguments: Namespace) -> Report:
     from openqnn.analysis.op_package_check import check_op_package
 
     options = read_options(arguments, OpPackageCheck)
+    if options.action == "write":
+        return _write(options)
     path, _, provider = options.library.partition(":")
     report = check_op_package(
         path, provider.partition(":")[0], backend=options.backend, shapes=dict(options.input_shapes),
@@ -65,10 +69,24 @@ def _print(path: str, report: PackageReport) -> None:
     print(f"{Path(path).name}: " + ("works" if report.ok else "does not work"))
 
 
+def _write(options: OpPackageCheck) -> int:
+    from openqnn.api.custom_ops import write_declaration
+    from openqnn.errors import UsageError
+
+    if not options.output:
+        raise UsageError("-o is required: where the declaration goes", hint="-o package.xml, or -o my_ops.py")
+    write_declaration(options.library, options.output)
+    print(f"{options.output}: what {options.library} declares")
+    return 0
+
+
 COMMAND = Command(
     "op-package",
-    "Tell whether an op package library works, and what is wrong where it does not.",
+    "Tell whether an op package library works and what is wrong with it, or write its declaration anew.",
     (OpPackageCheck,),
     run_op_package,
-    examples=("openqnn op-package check libMyPackage.so:MyPackageInterfaceProvider --custom_ops ops.py",),
+    examples=(
+        "openqnn op-package check libMyPackage.so:MyPackageInterfaceProvider --custom_ops ops.py",
+        "openqnn op-package write package.xml -o my_ops.py",
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import re
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,13 @@ def _loaded(path: Path) -> Any:
             return import_module("torch").jit.load(str(path), map_location="cpu").eval()
     except Exception as e:
         first = (str(e).strip().splitlines() or [""])[0]
+        unknown = re.search(r"Unknown builtin op: (\w+::\w+)", str(e))
+        if unknown:
+            raise ModelError(
+                f"{path}: its operation {unknown[1]} is not registered in torch, which reads the file",
+                hint="register it (torch.library.custom_op) in the file for --custom_ops, or load its"
+                " library: qnn-pytorch-converter --pytorch_custom_op_lib",
+            ) from e
         raise ModelError(f"{path}: not a whole TorchScript file: {first}") from e
 
 
