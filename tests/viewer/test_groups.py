@@ -50,9 +50,23 @@ def test_lines_go_round_what_stands_between() -> None:
     assert all(abs(column - found.places[node][0]) > 0.3 for node in (1, 2))
 
 
+def test_what_only_feeds_a_node_stands_beside_and_pushes_nothing_aside() -> None:
+    """Six layers with a dequantized weight and bias each stay straight, as they are without those."""
+    chain = [(i, i + 1) for i in range(6)]
+    fed = [(7 + 2 * i + k, i + 1) for i in range(6) for k in range(2)]
+    found = layout(20, chain + fed, ports=(0,))
+    assert len({column for column, _ in found.places[:7]}) == 1
+    assert all(found.places[a][1] == found.places[b][1] - 1 for a, b in fed)
+    assert len(set(found.places[:19])) == 19
+    skipped = layout(20, [*chain, *fed, (1, 4)], ports=(0,))
+    ((column, first, last),) = skipped.routes[1, 4]
+    beside = [x for x, row in skipped.places[:19] if first <= row <= last]
+    assert all(abs(x - column) > 0.6 for x in beside)
+
+
 def test_cycles_of_groups_have_places() -> None:
-    found = layout(4, [(0, 1), (1, 2), (2, 0), (2, 3)])
-    assert len(set(found.places)) == 4
+    found = layout(5, [(0, 1), (1, 2), (2, 0), (2, 3), (4, 0)])
+    assert len(set(found.places)) == 5 and all(row >= 0 for _, row in found.places)
 
 
 def test_places_are_computed_in_time() -> None:

@@ -215,6 +215,7 @@ def test_a_debuggers_layers_are_in_its_order(kinds: dict[str, Path]) -> None:
     assert page_data([view])["shown"] == view.overlays[0].title
     added = next(overlay for overlay in view.overlays if overlay.title == "added")
     assert added.unit == "dB" and added.values
+    assert not {f"{overlay.title}_db" for overlay in view.overlays} & set(view.nodes[0].params)  # told once
 
 
 def test_shares_of_what_is_right_are_best_when_large(tmp_path: Path) -> None:

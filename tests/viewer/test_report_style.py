@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openqnn.analysis.palette import DARK, LIGHT, node_link
-from openqnn.analysis.plain_page import COLOURS, page, table, treemap
+from openqnn.analysis.plain_page import COLOURS, NodeName, page, table, treemap
 from tests.browser import FLAGS, chromium_or_skip
 from tests.cli.tool import openqnn as command
 from tests.cli.tool import tool
@@ -35,6 +35,9 @@ def test_a_reports_layers_lead_to_their_nodes(kinds: dict[str, Path], tmp_path: 
     program = chromium_or_skip()
     rows = [("b", 10), ("a", 9), ("c", 100)]
     (tmp_path / "plain.html").write_text(page("Plain", [table(("name", "us"), rows)]))
+    long = [(NodeName("model/conv;" * 40, "v.html"), "Conv2d", "at " + "model/relu;" * 40, "7.5%")] * 2
+    heads = ("node", "kind of operation", "advice", "share")
+    (tmp_path / "long.html").write_text(page("a_long_name" * 30, [table(heads, long)]))
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         opened = browser.new_page(color_scheme="dark")
@@ -47,6 +50,13 @@ def test_a_reports_layers_lead_to_their_nodes(kinds: dict[str, Path], tmp_path: 
         assert opened.locator("tbody td:first-child").all_inner_texts() == ["c", "b", "a"]
         back = opened.evaluate("getComputedStyle(document.body).backgroundColor")
         assert back == "rgb(20, 24, 31)"
+        opened.goto((tmp_path / "long.html").as_uri())
+        assert opened.evaluate("document.querySelector('table').offsetWidth <= innerWidth")
+        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert (
+            opened.evaluate("Math.min(...[...document.querySelectorAll('td')].map((c) => c.offsetWidth))")
+            > 50
+        )
         opened.goto((kinds["debugger result"] / "debug.html").as_uri())
         name = opened.inner_text("#all a >> nth=0")
         opened.click("#all a >> nth=0")

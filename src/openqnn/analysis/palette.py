@@ -36,7 +36,7 @@ REPORT_STYLE: Final = f"""
 @media (prefers-color-scheme: dark) {{ :root {_variables(DARK, "#14181f", "dark")} }}
 {_ROLES}
 body {{ font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem;
-  color: var(--ink); background: var(--back); }}
+  color: var(--ink); background: var(--back); overflow-wrap: break-word; }}
 h1 {{ font-size: 1.5rem; margin-bottom: .3rem; }} h2 {{ font-size: 1.15rem; margin-top: 2.2rem; }}
 a {{ color: var(--mark); }} :focus-visible {{ outline: 2px solid var(--mark); outline-offset: 1px; }}
 table {{ border-collapse: collapse; width: 100%; background: var(--card); }}
@@ -44,7 +44,8 @@ th, td {{ border-bottom: 1px solid var(--edge); padding: .3rem .5rem; text-align
 thead th {{ position: sticky; top: 0; background: var(--group); cursor: pointer; }}
 th[aria-sort]::after {{ content: " \\25B4"; }} th[aria-sort="descending"]::after {{ content: " \\25BE"; }}
 td.n, th.n, .n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-td.name {{ font-family: ui-monospace, monospace; font-size: 12px; overflow-wrap: anywhere; }}
+td.name {{ font-family: ui-monospace, monospace; font-size: 12px; }}
+td.name, td.long, td:has(> a) {{ overflow-wrap: anywhere; min-width: 14rem; }}
 .bad {{ color: var(--bad); font-weight: 600; }} .good {{ color: var(--good); font-weight: 600; }}
 .scroll {{ overflow-x: auto; }} svg text {{ fill: currentColor; }}
 input {{ font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);

@@ -27,6 +27,7 @@ COLOURS = ("#3b7dd8", "#d9822b", "#2e8b57", "#a044b0", "#c0392b", "#16808c", "#8
 WIDTH, HEIGHT, LEFT, BELOW, ABOVE, RIGHT = 760, 300, 82, 40, 12, 34
 LETTER = 7.4  # the width of a letter of 11 pixels, where fonts are wide
 TELLING = 10  # letters of a name that say something
+LONGEST_WORD = 30  # letters that make a column no wider than others
 Points = Sequence[tuple[float, float]]
 
 
@@ -62,17 +63,31 @@ def note(text: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """Numbers stand to the right, with as many digits as they need."""
-    numeric = [
-        all(not isinstance(row[i], str | NodeName) for row in rows) and bool(rows) for i in range(len(head))
-    ]
+    numeric = [all(_is_number(row[i]) for row in rows) and bool(rows) for i in range(len(head))]
     titles = "".join(f"<th{_class(n)}>{escape(word)}</th>" for word, n in zip(head, numeric, strict=True))
     lines = [
-        "<tr>" + "".join(f"<td{_class(n)}>{_cell(cell)}</td>" for cell, n in zip(row, numeric, strict=True))
+        "<tr>"
+        + "".join(
+            f"<td{_class(n) or _long(cell)}>{_cell(cell)}</td>" for cell, n in zip(row, numeric, strict=True)
+        )
         for row in rows
     ]
     body = "</tr>\n".join(lines)
     below = f"<tbody>{body}</tr></tbody>" if lines else "<tbody></tbody>"
     return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead>{below}</table></div>'
+
+
+def _is_number(cell: Cell) -> bool:
+    """Also shares, which have their sign behind them."""
+    if isinstance(cell, str):
+        return cell.endswith("%") and cell[:-1].replace(".", "", 1).isdecimal()
+    return not isinstance(cell, NodeName)
+
+
+def _long(cell: Cell) -> str:
+    """Text with names that are longer than a column may be broken anywhere."""
+    has_names = isinstance(cell, str) and any(len(word) > LONGEST_WORD for word in cell.split())
+    return ' class="long"' if has_names else ""
 
 
 def keys(names: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ from openqnn.analysis.quant_report import GOOD_SQNR, OutputReport, QuantReport, 
 STYLE = (
     REPORT_STYLE
     + """
-.verdict { font-size: 1.1rem; font-weight: 600; } .facts { width: auto; } .facts th { cursor: auto; }
+.verdict { font-size: 1.1rem; font-weight: 600; } .facts { width: auto; }
+.facts th { cursor: auto; white-space: nowrap; } .facts td { overflow-wrap: anywhere; }
 tr:target { background: #e0a00033; }
 svg .bar { fill: var(--bar); } svg .limit { stroke: var(--bad); stroke-width: 1; }
 svg .dot { fill: var(--bar); } svg .dot.weak { fill: var(--bad); } svg .goal { stroke: var(--goal); }
@@ -110,14 +111,14 @@ def _course(tensors: Sequence[TensorReport]) -> str:
     anchors = _anchors(tensors)
     dots = "".join(
         f'<a href="#{anchors[t.name]}"><circle class="dot{" weak" if t.sqnr < GOOD_SQNR / 2 else ""}" r="3" '
-        f'cx="{30 + (width - 40) * i / max(len(shown) - 1, 1):.1f}" cy="{y(t.sqnr):.1f}">'
+        f'cx="{40 + (width - 50) * i / max(len(shown) - 1, 1):.1f}" cy="{y(t.sqnr):.1f}">'
         f"<title>{escape(t.name)} ({escape(t.op)}): {t.sqnr:.1f} dB</title></circle></a>"
         for i, t in enumerate(shown)
     )
-    ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db}</text>' for db in range(0, int(top) + 1, 20))
-    goal = f'<line class="goal" x1="25" x2="{width}" y1="{y(GOOD_SQNR):.1f}" y2="{y(GOOD_SQNR):.1f}"/>'
+    ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db} dB</text>' for db in range(0, int(top) + 1, 20))
+    goal = f'<line class="goal" x1="36" x2="{width}" y1="{y(GOOD_SQNR):.1f}" y2="{y(GOOD_SQNR):.1f}"/>'
     box = f'viewBox="0 0 {width} {height}" role="group" aria-label="SQNR in dB"'
-    unit = f'<text x="0" y="9">dB</text><text x="{width - 90}" y="{height - 4}">order of the graph</text>'
+    unit = f'<text x="{width - 90}" y="{height - 4}">order of the graph</text>'
     legend = (
         "<p>A dot is a tensor; it leads to its row. Above the line,"
         f" {GOOD_SQNR:.0f} dB, little is lost; red dots are below {GOOD_SQNR / 2:.0f} dB.</p>"
@@ -132,7 +133,7 @@ def _worst(worst: Sequence[TensorReport], tensors: Sequence[TensorReport]) -> st
     link = lambda t: f'<a href="#{anchors[t.name]}">{escape(t.name)}</a>'
     rows = (
         f'<tr><td class="name">{link(t)}</td><td>{escape(t.op)}</td>{_number(t.sqnr, " dB")}'
-        f"{_number(t.own_sqnr, ' dB')}<td>{_histogram(t)}</td><td>{escape(t.advice)}</td></tr>"
+        f"{_number(t.own_sqnr, ' dB')}<td>{_histogram(t)}</td><td class=long>{escape(t.advice)}</td></tr>"
         for t in worst
     )
     return _table(("tensor", "op", "SQNR", "alone", "values and range", "what would mend it"), rows)

@@ -1,9 +1,8 @@
 """The groups of a view as JSON: what is in each, where it stands there, and which lines join it.
 
 An item of a group is a node by its number, or a group by the number of nodes plus its own. Lines are
-between items,
-by their place in the group; two more places, behind those of the items, stand for what comes from outside and
-what goes there.
+between items, by their place in the group; two more places, behind those of the items, stand for what comes
+from outside and what goes there.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _record(group: Group, held: list[int], parent: int, lines: set[Pair]) -> dic
     source, target = len(held), len(held) + 1
     joined = sorted(lines)
     ends = {end for pair in joined for end in pair}
-    made = layout(len(held) + 2, joined)
+    made = layout(len(held) + 2, joined, (source, target))
     routes: dict[Pair, list[float]] = {pair: [] for pair in joined}
     for pair in joined:
         for column, start, end in made.routes.get(pair, ()):

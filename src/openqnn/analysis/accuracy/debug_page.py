@@ -29,7 +29,7 @@ HEAD = (
     "rank", "place", "tensor", "op", "type", "added", "isolated", "entire", "encoding", "weights", "only",
     "without", "clipped", "range", "seen", "values", "cause",
 )  # fmt: skip
-NUMBERS = HEAD[:2] + HEAD[5:15]
+NUMBERS = (*HEAD[:2], *HEAD[5:15], "SQNR", "cosine")
 SHOWN = 10
 
 
@@ -53,7 +53,7 @@ def debug_page(report: DebugReport, view: str = "") -> str:
             f"<h1>Where the accuracy of {name} goes</h1>",
             _summary(report),
             "<h2>Outputs against floating point</h2>",
-            _outputs(report),
+            _outputs(report, view),
             "<h2>Broken layers</h2>" if report.broken else "<h2>Layers that add most</h2>",
             "".join(_card(layer, view) for layer in (report.broken or report.layers)[:SHOWN]),
             "<h2>Errors through the graph</h2>",
@@ -90,9 +90,9 @@ def _table(head: Sequence[str], rows: Sequence[str], mark: str = "") -> str:
     return f"<table{mark}><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _outputs(report: DebugReport) -> str:
+def _outputs(report: DebugReport, view: str) -> str:
     rows = [
-        f'<tr><td class="name">{escape(o.name)}</td>{_number(o.sqnr, " dB")}'
+        f'<tr><td class="name">{node_link(o.name, view)}</td>{_number(o.sqnr, " dB")}'
         f"{_number(o.cosine, digits=6)}</tr>"
         for o in report.outputs
     ]

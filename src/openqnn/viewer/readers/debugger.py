@@ -106,11 +106,13 @@ def _number(value: Any) -> float | None:
 
 
 def _node(row: Mapping[str, Any], name: str, op: str) -> ViewNode:
+    """A row of the result; what is a figure of its own stands in an overlay."""
     own = str(row[name])
     params = {
-        key: shortened(f"{value:.6g}" if isinstance(value, float) else str(value))
+        key: shortened(str(value))
         for key, value in row.items()
         if key not in (name, op, "source", "dims", "Tensor_dims") and value not in ("", None)
+        if key in _NO_FIGURES or _number(value) is None
     }
     dims = row.get("dims", row.get("Tensor_dims", ()))
     shape = tuple(int(d) for d in dims if isinstance(d, int)) if isinstance(dims, list) and dims else None

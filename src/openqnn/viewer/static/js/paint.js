@@ -139,9 +139,10 @@ function paintText(pen, pane, item, ink, isGroup) {
   pen.fillStyle = ink;
   pen.textAlign = "center";
   pen.font = "600 13px system-ui, sans-serif";
-  pen.fillText(group ? shortened(group.name, 16) : shortened(pane.nodes[item.id].op, 22), group ? middle + 6 : middle, top + 14);
+  // Letters of long names are made narrower, so that they stay within the borders and off a group's sign.
+  pen.fillText(group ? shortened(group.name, 18) : shortened(pane.nodes[item.id].op, 24), group ? middle + 6 : middle, top + 14, item.width - (group ? 44 : 14));
   pen.font = "11px system-ui, sans-serif";
-  pen.fillText(group ? `${group.size} nodes` : shortened(pane.nodes[item.id].name, 25), middle, top + 29);
+  pen.fillText(group ? `${group.size} nodes` : shortened(pane.nodes[item.id].name, 27), middle, top + 29, item.width - 14);
   if (!group) return;
   pen.textAlign = "left";
   pen.font = "600 14px system-ui, sans-serif";

@@ -174,7 +174,8 @@ export class Pane {
     const first = this.scene.at.get(this.tree.shown(Math.max(input, 0))) || this.scene.items[0];
     this.x = this.width / 2 - (first ? first.x + first.width / 2 : 0) * this.scale;
     if (!this.edges.length) this.x = 30;
-    this.y = 60 - (first ? first.y : 0) * this.scale;
+    const inputs = this.nodes.map((node, index) => (node.op === "Input" ? this.scene.at.get(this.tree.shown(index)) : null)).filter(Boolean);
+    this.y = 60 - inputs.reduce((least, each) => Math.min(least, each.y), first ? first.y : 0) * this.scale;
   }
 
   fit() {

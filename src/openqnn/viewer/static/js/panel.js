@@ -38,8 +38,7 @@ function path(pane, item) {
 
 function describeGraph(panel, pane) {
   panel.append(element("h2", pane.title), list([["kind", pane.kind], ...Object.entries(pane.facts)]));
-  // In a list, what stands in a node's place of the op may be of its own: a time is no kind.
-  const kinds = new Set(pane.nodes.map((node) => node.op)).size;
+  const kinds = new Set(pane.nodes.map((node) => node.op)).size; // in a list, times of its nodes are no kinds
   if (pane.edges.length || kinds * 4 <= pane.nodes.length) section(panel, "Kinds of nodes", opCounts(pane, pane.nodes.map((_, node) => node)));
   section(panel, "Differences", ...differenceCounts(pane));
 }
@@ -85,7 +84,8 @@ function overlaySums(pane, nodes) {
 function describeNode(panel, pane, item) {
   const node = pane.nodes[item];
   panel.append(element("h2", node.name));
-  const facts = [["op", node.op]];
+  // In a list it may be a time or a type that stands in the place of the op; both are told below.
+  const facts = isOp(pane) ? [["op", node.op]] : [];
   if (node.source) facts.push(["source", node.source]);
   panel.append(list(facts));
   section(panel, "Program", ...(node.places || []).map((line) => element("code", line, "line")));
@@ -99,6 +99,8 @@ function describeNode(panel, pane, item) {
   section(panel, "Inputs", ...node.inputs.map((tensor) => tensorBox(pane, tensor, makersOf(pane, item, tensor), "from")));
   section(panel, "Outputs", ...node.outputs.map((tensor) => tensorBox(pane, tensor, readersOf(pane, item, tensor), "to")));
 }
+
+const isOp = (pane) => pane.edges.length > 0 || !["profiling log", "encodings file"].includes(pane.kind);
 
 function overlayRows(pane, node) {
   const rows = [];
