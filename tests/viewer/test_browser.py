@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import openqnn
-from openqnn.viewer.folder_pages import FolderPages
+from openqnn.cli.tools.qnn_netron import tool_command
+from openqnn.viewer.diff_runs.netron_pages import NetronPages
 from openqnn.viewer.from_graph import view_from_graph
 from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
@@ -114,7 +115,7 @@ def test_names_do_nothing(browser: sync_api.Browser, tmp_path: Path) -> None:
 def served(tmp_path: Path) -> Iterator[ViewServer]:
     for name, op in (("a", "Relu"), ("b", "Sigmoid")):
         graph(op=op).save(tmp_path / f"{name}.oqnn")
-    server = ViewServer(FolderPages(tmp_path))
+    server = ViewServer(NetronPages(tmp_path, tool_command))
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     yield server
@@ -122,14 +123,24 @@ def served(tmp_path: Path) -> Iterator[ViewServer]:
     thread.join()
 
 
-def test_two_files_of_a_folder_are_compared(browser: sync_api.Browser, served: ViewServer) -> None:
+def test_two_files_of_a_folder_are_compared(
+    browser: sync_api.Browser, served: ViewServer, tmp_path: Path
+) -> None:
     opened = browser.new_page()
     opened.goto(served.address)
     for box in opened.query_selector_all("input[type=checkbox]"):
         box.check()
-    opened.click("button")
+    opened.click("text='Open'")
     opened.click("#next")
     assert "op: Relu -> Sigmoid" in opened.inner_text("#panel")
+    (tmp_path / "a.oqnn").write_bytes(b"nothing")
+    opened.reload()  # the start page says what cannot be opened, and offers the rest
+    assert "a.oqnn" in opened.inner_text("#problem") and opened.locator("input[type=checkbox]").count() == 2
+    opened.locator("input[type=checkbox]").nth(1).check()
+    opened.click("text='Open'")
+    opened.click("text='Start page'")
+    opened.wait_for_selector("text=Open Visualizer")
+    assert opened.inner_text("#problem") == ""
     opened.close()
 
 
@@ -157,4 +168,4 @@ def test_another_host_name_gets_nothing(served: ViewServer) -> None:
 def test_no_other_file_can_be_asked_for(served: ViewServer, query: str) -> None:
     address = served.address.replace("/?", f"/view?{query}&")
     with urllib.request.urlopen(address) as answer:
-        assert "Nothing chosen" in answer.read().decode()
+        assert "nothing was chosen" in answer.read().decode()

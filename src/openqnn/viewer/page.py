@@ -22,10 +22,13 @@ SERVED_POLICY = (
 )
 
 
-def html_page(views: Sequence[View], overlays: Sequence[Overlay] = (), *, served: bool = False) -> str:
+def html_page(
+    views: Sequence[View], overlays: Sequence[Overlay] = (), *, served: bool = False, home: bool = False
+) -> str:
     """The page of one or several views side by side. One that is served asks for the statistics of
-    weights."""
-    return html_of(page_data(views, overlays, embed=not served), served=served)
+    weights; one with `home` leads back to the start page of its server."""
+    data = page_data(views, overlays, embed=not served) | ({"home": True} if home else {})
+    return html_of(data, served=served)
 
 
 def html_of(data: Mapping[str, Any], *, served: bool = False) -> str:

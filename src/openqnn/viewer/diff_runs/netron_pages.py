@@ -47,14 +47,17 @@ class NetronPages:
     def __init__(self, folder: Path, tool: ToolCommand, run_code: bool = False) -> None:
         self.folder, self.tool, self.run_code = folder, tool, run_code
         self.pool, self.runs = JobPool(), list[DiffRun]()
-        self.opener = FolderPages(folder)
+        self.opener = FolderPages(files_to_open(folder))
         self._server: ViewServer | None = None
         self._lock = threading.Lock()
 
     def __call__(self, path: str, query: Query) -> str | Answer | None:
         """The answer to an address; a context of its own, since every request has a thread of its own."""
         with trusting(self.run_code):
-            return self._page(path, query)
+            try:
+                return self._page(path, query)
+            except OpenQnnError as error:
+                return self._start(str(error))
 
     def _page(self, path: str, query: Query) -> str | Answer | None:
         if path == "/":
@@ -92,13 +95,14 @@ class NetronPages:
 
     # -- pages -----------------------------------------------------------------------------------------------
 
-    def _start(self) -> str:
+    def _start(self, problem: str = "") -> str:
         self.opener.files = files_to_open(self.folder)  # what is there now
         rows = [
             {"number": i, "name": str(file.relative_to(self.folder)), "bytes": file.stat().st_size}
             for i, file in enumerate(self.opener.files)
         ]
         data = {"folder": str(self.folder), "files": rows, "recent": self._recent()}
+        data |= {"problem": problem} if problem else {}
         return _filled("start.html", "QNN Netron", "start.js", data)
 
     def _recent(self) -> list[dict[str, Any]]:
@@ -128,12 +132,9 @@ class NetronPages:
         recent = next((t for t in query.get("recent", []) if t.isdecimal() and len(t) < 6), "")
         found = finished_runs(self.folder)
         if number and int(number) < len(self.runs) and self.runs[int(number)].state == DONE:
-            return html_page(result_views(self.runs[int(number)].result))
+            return html_page(result_views(self.runs[int(number)].result), home=True)
         if recent and int(recent) < len(found):
-            try:
-                return html_page(result_views(found[int(recent)]))
-            except OpenQnnError as error:
-                return _filled("start.html", str(error), "start.js", {"folder": str(error), "files": []})
+            return html_page(result_views(found[int(recent)]), home=True)
         return None
 
     # -- what is sent ----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from openqnn.viewer.view import Mark, Overlay, View
 
 FORMAT: Final = "openqnn differences"
 KEPT: Final = ("one_net.json", "two_net.json", "output_two_net.json")
+_OF_WEIGHTS: Final = ("parameters", "bytes of constants")  # which are not beside the descriptions
 TITLES: Final = {"one_net.json": "Inference One", "two_net.json": "Inference Two"}
 
 
@@ -55,9 +56,10 @@ def _view(file: Path, found: Mapping[str, Any], name: str, several: bool) -> Vie
         "perf threshold": f"{found['perf_threshold']:g}", "nodes compared": f"{len(rows):,}",
         "nodes that differ": f"{sum(bool(row['kinds']) for row in rows.values()):,}",
     }  # fmt: skip
+    of_graph = {name: text for name, text in view.facts.items() if name not in _OF_WEIGHTS}
     facts |= {f"note {i}": note for i, note in enumerate(found["notes"], 1)}
     marks = {node: Mark(tuple(row["kinds"]), tuple(row["lines"])) for node, row in rows.items()}
-    return replace(view, facts=facts | view.facts, marks=marks, overlays=(*_overlays(rows), *view.overlays))
+    return replace(view, facts=facts | of_graph, marks=marks, overlays=(*_overlays(rows), *view.overlays))
 
 
 def _overlays(rows: Mapping[str, Mapping[str, Any]]) -> list[Overlay]:

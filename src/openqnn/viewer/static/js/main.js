@@ -98,11 +98,17 @@ function goToAddress() {
   }
 }
 
+function showWayBack() {
+  byId("to-start").href = `/?${new URLSearchParams({ token: new URLSearchParams(location.search).get("token") || "" })}`;
+  byId("to-start").hidden = false;
+}
+
 function start() {
   state.data = readData();
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
   if (!state.data.panes.length) return byId("panel").append(element("p", "There is no graph to show."));
   listen();
+  if (state.data.home) showWayBack();
   if (state.data.passes) startPasses(state.data.passes, showPanes);
   else showPanes(state.data.panes.map((_, index) => index));
   addOverlay(state.data.shown);

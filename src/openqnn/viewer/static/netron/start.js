@@ -1,6 +1,7 @@
 // The start page: files of the folder, and comparisons that were made before.
 
 byId("token").value = token;
+byId("problem").textContent = data.problem || "";
 byId("to-diff").href = withToken("/diff");
 
 const rows = (data.files || []).map((file) => {
