@@ -47,10 +47,18 @@ def test_float_fallback_excludes_it(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @needs_htp
 @pytest.mark.skipif(importlib.util.find_spec("aimet_onnx") is not None, reason="aimet-onnx is installed")
-def test_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIMET_ENV_PYTHON", raising=False)
     save_dlc(openqnn.convert(model_path(MODEL), input_shapes=static_shapes(MODEL)), tmp_path / "m.dlc")
     (sample,) = sample_inputs(MODEL).values()
     sample.astype(np.float32).tofile(tmp_path / "0.raw")
     (tmp_path / "list.txt").write_text(f"{tmp_path / '0.raw'}\n", encoding="utf-8")
     assert run(tmp_path, "--input_list", str(tmp_path / "list.txt")) != 0
-    assert "pip install aimet-onnx" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "aimet-onnx is not installed in " in said
+    assert "aimet_env_setup.sh" in said and "AIMET_ENV_PYTHON" in said
+    monkeypatch.setenv("AIMET_ENV_PYTHON", "/no/python")
+    assert run(tmp_path, "--input_list", str(tmp_path / "list.txt")) != 0
+    assert "AIMET_ENV_PYTHON: /no/python cannot be run" in capsys.readouterr().err

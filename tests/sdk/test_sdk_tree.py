@@ -75,6 +75,15 @@ def test_the_scripts_beside_the_tools(tree: Path, script: str, words: str) -> No
         assert shell(f"bash -n {shell_script}").returncode == 0
 
 
+def test_the_setup_of_aimet_is_sourced_with_its_options(tree: Path) -> None:
+    """What fails leaves the shell that sources it alive."""
+    done = shell(
+        f"source {tree}/bin/aimet_env_setup.sh --env_path /dev/null/env --aimet_sdk_tar x; echo is $?"
+    )
+    assert done.stdout.splitlines()[-1] == "is 1"
+    assert "no environment for AIMET in /dev/null/env" in done.stderr
+
+
 def test_envcheck_tells_that_compilers_are_missing(tree: Path) -> None:
     done = shell(f"PATH=/nowhere /bin/sh {tree}/bin/envcheck -a")
     assert "[ERROR] no compiler" in done.stdout

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Final
 
+import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from openqnn.errors import UnsupportedError, UsageError
+from openqnn.errors import BackendError, UnsupportedError, UsageError
 from openqnn.formats.encodings import EncodingsFile, read_encodings
 from openqnn.ir import Array, Given, Graph
 from openqnn.quant.overrides import match
@@ -27,34 +30,55 @@ SCHEMES = {
     Method.MIN_MAX: "min_max",
     Method.SQNR: "post_training_tf_enhanced",
 }
+TYPES = {4: "int4", 8: "int8", 16: "int16"}
+PYTHON: Final = "AIMET_ENV_PYTHON"  # the Python that has aimet-onnx, if it is another one
+SCRIPT = Path(__file__).with_name("run_aimet.py")
+_INSTALL = (
+    "`openqnn sdk-tree DIR`, then `source DIR/bin/aimet_env_setup.sh --env_path FOLDER` makes it an"
+    f" environment of its own; or set {PYTHON} to a Python that has it"
+)
 
 
 def aimet_encodings(graph: Graph, samples: Iterable[Mapping[str, Array]], recipe: Recipe) -> dict[str, Given]:
     """What AIMET finds for activations and weights of a graph in floating point, by their names."""
-    if importlib.util.find_spec("aimet_onnx") is None:
-        raise UsageError("aimet-onnx is not installed", hint="pip install aimet-onnx")
     scheme = SCHEMES.get(recipe.act.method)
     if scheme is None:
         known = ", ".join(SCHEMES)
         raise UsageError(f"AIMET has no calibration '{recipe.act.method}'", hint=f"it has {known}")
     model, names, inputs = _model(graph)
-    sim = _simulation(model, scheme, recipe)
-    feeds = [accepted(graph, sample) for sample in samples]
-    sim.compute_encodings([{name: feed[of] for name, of in inputs.items()} for feed in feeds])
-    with tempfile.TemporaryDirectory() as folder:
-        sim.export(folder, "model", encoding_version=VERSION)
-        file = read_encodings(Path(folder) / "model.encodings")
+    with tempfile.TemporaryDirectory(prefix="openqnn-aimet-") as name:
+        folder = Path(name)
+        onnx.save_model(model, folder / "source.onnx", save_as_external_data=True, location="source.bin")
+        count = 0
+        for sample in samples:
+            feed = accepted(graph, sample)
+            np.savez(folder / f"{count}.npz", *(feed[of] for of in inputs.values()), allow_pickle=False)
+            count += 1
+        request = {
+            "scheme": scheme, "weights": TYPES[recipe.weight_bw], "activations": TYPES[recipe.act_bw],
+            "inputs": list(inputs), "samples": count, "version": VERSION,
+        }  # fmt: skip
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        _run(folder)
+        file = read_encodings(folder / "model.encodings")
     entries = {names[n]: replace(e, name=names[n]) for n, e in file.tensors.items() if n in names}
     found = match(graph, EncodingsFile(file.version, entries))
     return {name: replace(given, source=AIMET) for name, given in found.given.items()}
 
 
-def _simulation(model: onnx.ModelProto, scheme: str, recipe: Recipe) -> Any:
-    quantsim = importlib.import_module("aimet_onnx.quantsim")
-    types = {4: "int4", 8: "int8", 16: "int16"}
-    return quantsim.QuantizationSimModel(
-        model, param_type=types[recipe.weight_bw], activation_type=types[recipe.act_bw], quant_scheme=scheme
-    )
+def _run(folder: Path) -> None:
+    """The script, in AIMET's own environment where there is one, else in this one."""
+    python = os.environ.get(PYTHON) or sys.executable
+    try:
+        done = subprocess.run([python, "-P", SCRIPT, folder], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UsageError(f"{PYTHON}: {python} cannot be run: {error.strerror}") from error
+    if done.returncode == 0:
+        return
+    last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    if "No module named 'aimet_onnx'" in last:
+        raise UsageError(f"aimet-onnx is not installed in {python}", hint=_INSTALL)
+    raise BackendError(f"AIMET ended with code {done.returncode}: {last}")
 
 
 def _model(graph: Graph) -> tuple[onnx.ModelProto, dict[str, str], dict[str, str]]:

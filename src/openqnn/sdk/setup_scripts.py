@@ -105,12 +105,25 @@ Write-Host "OpenQNN builds no model libraries on Windows: use DLC files, or Wind
 """
 
 _AIMET = """#!/bin/sh
-# An environment of its own for AIMET, whose dependencies differ: pass the folder, ./aimet_env by default.
-set -e
-folder="${1:-aimet_env}"
-python3 -m venv "$folder"
-"$folder/bin/python" -m pip install 'aimet-onnx==2.42.*'
-echo "export AIMET_ENV_PYTHON=$(cd "$folder" && pwd)/bin/python"
+# Source this: it makes an environment of its own for AIMET, whose dependencies differ, in the folder of
+# --env_path (./aimet_env by default), and sets AIMET_ENV_PYTHON, by which qairt-quantizer finds it.
+_aimet_folder=aimet_env _aimet_before=
+for _aimet_word in "$@"; do
+  case "$_aimet_before" in --env_path|--env-path) _aimet_folder="$_aimet_word" ;; esac
+  case "$_aimet_word" in
+    --env_path=*|--env-path=*) _aimet_folder="${_aimet_word#*=}" ;;
+    --aimet*) echo "[INFO] $_aimet_word has no effect: aimet-onnx comes from PyPI" ;;
+  esac
+  _aimet_before="$_aimet_word"
+done
+if python3 -m venv "$_aimet_folder" && "$_aimet_folder/bin/python" -m pip install 'aimet-onnx==2.42.*'; then
+  AIMET_ENV_PYTHON="$(cd "$_aimet_folder" && pwd)/bin/python"
+  export AIMET_ENV_PYTHON
+  echo "[INFO] AIMET_ENV_PYTHON: $AIMET_ENV_PYTHON"
+else
+  echo "[ERROR] there is no environment for AIMET in $_aimet_folder: see above" >&2
+  false
+fi
 """
 
 SCRIPTS = {
