@@ -38,7 +38,8 @@ def print_debug(report: DebugReport, most: int) -> None:
         )
         out.print(f"  {escape(first.detail)}\n  remedy: {escape(first.cause.remedy)}")
     if not report.broken:
-        out.print(f"No layer is broken: all {len(report.layers)} add what their widths make usual.")
+        layers = len(report.layers)
+        out.print(f"No layer is broken: none of the {layers} adds more error than its width explains.")
     for note in report.notes:
         out.print(f"note: {escape(note)}")
     if not report.complete:
