@@ -191,9 +191,12 @@ qairt-quantizer --input_dlc named.dlc --input_list named.txt --act_bitwidth 16 -
 qairt-quantizer --input_dlc named.dlc --input_list named.txt --act_bitwidth 16 --preserve_io_datatype \
     --output_dlc named_q.dlc
 qairt-dlc-info -i named_q.dlc
+qairt-quantizer --input_dlc named.dlc --input_list named.txt --preserve_io_datatype onnx::Conv_0 \
+    --output_dlc by_name.dlc
+qairt-dlc-info -i by_name.dlc
 """)  # fmt: skip
-    inputs = [line for line in said.splitlines() if line.startswith("  input ")]
-    assert "float32" in inputs[0]
+    inputs = [line for line in said.splitlines() if line.startswith("  input onnx__Conv_0")]
+    assert len(inputs) == 2 and all("float32" in line for line in inputs)
 
 
 def test_layouts_and_the_tools_about_dlcs(folder: Path) -> None:

@@ -82,11 +82,16 @@ def run_qairt_quantizer(arguments: Namespace, command: str) -> int:
 
 
 def _with_source_types(fixed: Graph, real: Graph, names: set[str]) -> Graph:
-    """The graph with inputs and outputs in the types of the source, all of them or those that are named."""
+    """The graph with inputs and outputs in the types of the source, all of them or those that are named.
+
+    A DLC has `onnx__Relu_0` where its source had `onnx::Relu_0`: either is understood.
+    """
+    from openqnn.formats.input_list import meant_name
     from openqnn.ir.clone import clone_graph
     from openqnn.targets.htp.boundary import keep_types
 
     types = {v.name: v.dtype for v in (*real.inputs, *real.outputs)}
+    names = {meant_name(name, list(types)) or name for name in names}
     unknown = sorted(names - types.keys())
     if unknown:
         hint = f"it has: {', '.join(types)}"
