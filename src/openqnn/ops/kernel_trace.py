@@ -146,21 +146,24 @@ def _cases(op: CustomOp) -> Iterator[tuple[list[str], dict[str, Any]]]:
 
     Members of enumerations, truths, and what may be left out decide what a function does.
     """
-    choices: dict[str, list[tuple[str, Any]]] = {}
-    for d in op.declared.inputs:
-        if not d.mandatory and not d.repeated:
-            name = identifier(d.name)
-            choices[d.name] = [(f"!{name}.given()", None), (f"{name}.given()", _element(name))]
-    for d in op.declared.params:
-        name = identifier(d.name)
-        if d.enumeration:
-            choices[d.name] = [(f"{name} == {i}", member) for i, member in enumerate(d.enumeration)]
-        elif "BOOL" in d.datatypes[0] and d.is_scalar:
-            choices[d.name] = [(f"{name} == 0", False), (f"{name} != 0", True)]
+    choices = dict(_choices(op))
     if np.prod([len(each) for each in choices.values()], initial=1) > MOST_CHOICES:
         raise Untraceable(f"more than {MOST_CHOICES} ways to choose {', '.join(choices)}")
     for taken in product(*choices.values()):
         yield [c for c, _ in taken], dict(zip(choices, (value for _, value in taken), strict=True))
+
+
+def _choices(op: CustomOp) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    for d in op.declared.inputs:
+        if not d.mandatory and not d.repeated:
+            name = identifier(d.name)
+            yield d.name, [(f"!{name}.given()", None), (f"{name}.given()", _element(name))]
+    for d in op.declared.params:
+        name = identifier(d.name)
+        if d.enumeration:
+            yield d.name, [(f"{name} == {i}", member) for i, member in enumerate(d.enumeration)]
+        elif "BOOL" in d.datatypes[0] and d.is_scalar:
+            yield d.name, [(f"{name} == 0", False), (f"{name} != 0", True)]
 
 
 def _element(name: str, array: str = "") -> Symbol:

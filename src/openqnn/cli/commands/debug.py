@@ -40,7 +40,6 @@ def run_debug(arguments: Namespace) -> Report:
     """0 where no layer is broken, 1 where one is."""
     from openqnn.analysis.accuracy.debug import debug_accuracy
     from openqnn.analysis.accuracy.debug_report import report_record
-    from openqnn.analysis.accuracy.usual import usual_graph
     from openqnn.api.files import open_graph
     from openqnn.cli.progress import Stages
 
@@ -52,9 +51,8 @@ def run_debug(arguments: Namespace) -> Report:
     opened = open_graph(source.model, **source.settings())
     store = _store(opened, asked, options)
     known = store.graphs(*GRAPHS) if store is not None else None
-    real, fixed = known[:2] if known else _graphs(opened, asked, options)
+    real, fixed, usual = known or _graphs(opened, asked, options)
     samples = _samples(real, asked, options.samples)
-    usual = known[2] if known else usual_graph(real, fixed, _calibrated(real, asked, options))
     if store is not None and not known and usual is not None:
         store.keep_graphs(**dict(zip(GRAPHS, (real, fixed, usual), strict=True)))
     with Stages(quiet=options.quiet) as stages:
@@ -67,8 +65,7 @@ def run_debug(arguments: Namespace) -> Report:
     _write(report, options, fixed)
     mended = _fix(report, usual, opened, asked, samples, options) if options.fix else []
     if options.json:
-        for line in mended:
-            print(line, file=sys.stderr)
+        sys.stderr.writelines(f"{line}\n" for line in mended)
     return Report(report_record(report), lambda: _print(report, options, mended), report.exit_code)
 
 
@@ -175,8 +172,15 @@ def _check_places(options: DebugOptions) -> None:
         raise OutputError(f"{others[0]} exists and is no report", hint="--overwrite replaces it")
 
 
-def _graphs(opened: Graph, asked: Asked, options: DebugOptions) -> tuple[Graph, Graph]:
-    """The graph in floating point, and the one in fixed point."""
+def _graphs(opened: Graph, asked: Asked, options: DebugOptions) -> tuple[Graph, Graph, Graph | None]:
+    """The graph in floating point, the one in fixed point, and the one that is usually made of it."""
+    from openqnn.analysis.accuracy.usual import usual_graph
+
+    real, fixed = _real_and_fixed(opened, asked, options)
+    return real, fixed, usual_graph(real, fixed, _calibrated(real, asked, options))
+
+
+def _real_and_fixed(opened: Graph, asked: Asked, options: DebugOptions) -> tuple[Graph, Graph]:
     from openqnn.analysis.accuracy.references import reference_for
     from openqnn.api.files import open_graph
     from openqnn.api.quantize import DEFAULT_ALGORITHMS

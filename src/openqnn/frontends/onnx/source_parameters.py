@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import onnx
 from onnx import helper, numpy_helper
@@ -89,26 +89,33 @@ def _reshaped(
     node: onnx.NodeProto, shape: Sequence[int], values: Mapping[str, Any]
 ) -> tuple[int, ...] | None:
     """The shape behind a reshape whose sizes are constants."""
-    said = values.get(node.input[1]) if len(node.input) > 1 else _attribute(node, "axes", None)
     if node.op_type == "Flatten":
         axis = _attribute(node, "axis", 1) % (len(shape) + 1)
         return prod(shape[:axis]), prod(shape[axis:])
-    if said is None:
-        return None
-    sizes = [int(size) for size in said]
-    if node.op_type == "Reshape":
-        sizes = [shape[i] if size == 0 and i < len(shape) else size for i, size in enumerate(sizes)]
-        known = prod(size for size in sizes if size != -1)
-        return tuple(prod(shape) // max(known, 1) if size == -1 else size for size in sizes)
-    if node.op_type == "Squeeze":
-        gone = {axis % len(shape) for axis in sizes}
-        return tuple(size for axis, size in enumerate(shape) if axis not in gone)
-    if node.op_type == "Unsqueeze":
-        made = list(shape)
-        for axis in sorted(axis % (len(shape) + len(sizes)) for axis in sizes):
-            made.insert(axis, 1)
-        return tuple(made)
-    return None
+    said = values.get(node.input[1]) if len(node.input) > 1 else _attribute(node, "axes", None)
+    known = _SHAPES.get(node.op_type)
+    return None if said is None or known is None else known(shape, [int(number) for number in said])
+
+
+def _into_sizes(shape: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+    kept = [shape[i] if size == 0 and i < len(shape) else size for i, size in enumerate(sizes)]
+    known = prod(size for size in kept if size != -1)
+    return tuple(prod(shape) // max(known, 1) if size == -1 else size for size in kept)
+
+
+def _without_axes(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    gone = {axis % len(shape) for axis in axes}
+    return tuple(size for axis, size in enumerate(shape) if axis not in gone)
+
+
+def _with_axes(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    made = list(shape)
+    for axis in sorted(axis % (len(shape) + len(axes)) for axis in axes):
+        made.insert(axis, 1)
+    return tuple(made)
+
+
+_SHAPES: Final = {"Reshape": _into_sizes, "Squeeze": _without_axes, "Unsqueeze": _with_axes}
 
 
 def _same_axes(x: _Origin, shape: Sequence[int]) -> tuple[int | None, ...]:

@@ -17,7 +17,7 @@ from openqnn.frontends.tensorflow.graph_messages import read_message, type_name
 from openqnn.frontends.tensorflow.kinds import SAVED_MODEL_FILES
 from openqnn.viewer.from_graph import INPUT
 from openqnn.viewer.readers.tensor_words import ends_with, shortened
-from openqnn.viewer.readers.tensorflow_values import constant_figures
+from openqnn.viewer.readers.tensorflow_constants import constant_figures
 from openqnn.viewer.view import View, ViewNode, ViewTensor
 
 MOST: Final = 200_000  # nodes, with those of functions in place of their calls
