@@ -9,6 +9,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from openqnn.frontends.dimensions import Dimensions
+from openqnn.frontends.onnx import open as open_onnx
+from openqnn.ir import Graph
 from tests.models.fetch import model_path
 
 OPSET = 17
@@ -76,3 +79,8 @@ def save_with_open_batch(target: Path) -> None:
     for end in [end for end in model.graph.input if end.name in constants]:
         model.graph.input.remove(end)
     onnx.save(model, target)
+
+
+def import_onnx(source: str | Path | onnx.ModelProto, dimensions: Dimensions | None = None) -> Graph:
+    """The QNN graph of an ONNX model, before any pass."""
+    return open_onnx(source, dimensions or Dimensions(), ()).run()

@@ -184,6 +184,34 @@ def test_backends_are_not_compared_by_name() -> None:
     assert not found, found
 
 
+# Frameworks are read in frontends. ONNX is also what the built-in backend is told graphs in, and what some of
+# our files are; ONNX Runtime, LiteRT and torch run source models. Each of the others says what it is for.
+FRAMEWORK = re.compile(
+    r"^\s*(?:import|from) (onnx|onnxruntime|torch|tensorflow|keras|ai_edge_litert)\b", re.MULTILINE
+)
+FRAMEWORK_LAYERS = ("frontends", "runtime", "emit", "ort_qnn")
+FRAMEWORK_MODULES = {
+    "ops/onnx_writer.py": "what ops are lowered to",
+    "viewer/from_onnx.py": "draws a model that need not convert",
+    "quant/aimet.py": "AIMET takes an ONNX model",
+    "evaluation/trial.py": "runs a source model",
+    "analysis/provider_start.py": "tries ONNX Runtime's provider",
+    "analysis/model_bench.py": "measures ONNX Runtime beside us",
+    "analysis/accuracy/stored_results.py": "results follow from its version",
+    "cli/shared/accuracy_debugger/snooping.py": "writes a part of the model as a file",
+}
+
+
+def test_frameworks_stay_in_their_frontends() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        if path.relative_to(PACKAGE).parts[0] not in FRAMEWORK_LAYERS
+        if FRAMEWORK.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set(FRAMEWORK_MODULES)
+
+
 # What judges metrics, or cannot import them, computes by itself.
 JUDGES = ("test_metrics.py", "test_verifiers.py", "test_comparators.py", "test_minimal_mode.py",
           "test_quantization_checker.py", "test_aimet.py", "worker.py")  # fmt: skip

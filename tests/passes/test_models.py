@@ -9,7 +9,6 @@ import pytest
 
 from openqnn.errors import OpenQnnWarning
 from openqnn.frontends.dimensions import Dimensions
-from openqnn.frontends.onnx import import_onnx
 from openqnn.ir import Graph
 from openqnn.passes import run_passes
 from openqnn.passes.minimise_transposes import transposes
@@ -17,6 +16,7 @@ from openqnn.runtime.cpu.executable import CpuExecutable
 from tests.models.fetch import model_path, static_shapes
 from tests.models.reference import reference_outputs
 from tests.models.samples import sample_inputs
+from tests.onnx_models import import_onnx
 
 # One at the input of a network that is channel-first, one at each image that it gives; the rest is attention.
 # May only fall.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from openqnn.errors import InputError
+from openqnn.formats.config_reader import ConfigReader
 
 _OUTER = (
     "Name", "HostRootPath", "HostResultsDir", "DevicePath", "Devices", "Runs", "Model", "Backends",
@@ -39,10 +38,7 @@ def read_bench_config(path: str | PathLike[str]) -> BenchConfig:
     return _Reader(Path(path)).config()
 
 
-class _Reader:
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
+class _Reader(ConfigReader):
     def config(self) -> BenchConfig:
         content = self._load()
         self._known(content, _OUTER, "")
@@ -68,17 +64,6 @@ class _Reader:
             self._words(content, "Measurements", MEASUREMENTS, MEASUREMENTS),
             tuple(remarks),
         )
-
-    def _load(self) -> dict[str, Any]:
-        try:
-            content: Any = json.loads(self._file.read_bytes())
-        except OSError as error:
-            raise InputError(f"{self._file}: {error.strerror or error}") from error
-        except ValueError as error:
-            raise InputError(f"{self._file} is not JSON: {error}") from error
-        if not isinstance(content, dict):
-            raise InputError(f"{self._file}: the whole must be an object")
-        return cast("dict[str, Any]", content)
 
     def _runs(self, content: Mapping[str, Any]) -> int:
         value = content.get("Runs", 1)
@@ -110,11 +95,3 @@ class _Reader:
         if not path.is_file():
             raise self._error(key, f"there is no file {path}")
         return path
-
-    def _known(self, entry: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
-        for key in entry:
-            if key not in keys:
-                raise self._error(f"{where}{key}", "there is no such key", f"known: {', '.join(keys)}")
-
-    def _error(self, key: str, reason: str, hint: str = "") -> InputError:
-        return InputError(f"{self._file}: {key}: {reason}", hint=hint)

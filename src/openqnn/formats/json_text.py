@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+
+from openqnn.errors import InputError
 
 # A string is matched first, so that an address in it is no comment.
 _PIECES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -27,6 +31,19 @@ def parse_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None =
         return json.loads(without, object_pairs_hook=pairs)
     except _PLAIN as error:
         raise _as_value_error(error) from error
+
+
+def read_json_object(path: str | os.PathLike[str], holds: str = "") -> dict[str, Any]:
+    """The object that a file is; InputError where it is none. `holds` is what should be in it."""
+    try:
+        content = parse_json(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise InputError(f"{path}: no JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: no JSON object{f' of {holds}' if holds else ''}")
+    return cast("dict[str, Any]", content)
 
 
 def _without_comment(found: re.Match[str]) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from openqnn.formats import op_package as words
-from openqnn.formats.atomic import replacing
 from openqnn.formats.op_package import Constraint, OpDef, OperandDef, OpPackage, Supplement
 from openqnn.formats.xml_lines import XmlElement, read_xml
 
@@ -368,12 +367,6 @@ def _near(text: str, known: Sequence[str]) -> str:
 
 
 # -- writing -------------------------------------------------------------------------------------------------
-
-
-def write_op_package(package: OpPackage, path: str | os.PathLike[str]) -> None:
-    """A file that reads back equal; it appears whole or not at all."""
-    with replacing(path) as file:
-        file.write(print_op_package(package).encode())
 
 
 def print_op_package(package: OpPackage) -> str:

@@ -5,14 +5,13 @@ Each problem is told with the path of its key, such as testCase.threads[1].model
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from openqnn.errors import InputError
+from openqnn.formats.config_reader import ConfigReader
 
 Record = TypeVar("Record")
 
@@ -168,10 +167,7 @@ def read_throughput_config(path: str | PathLike[str]) -> ThroughputConfig:
     return _Reader(Path(path)).config()
 
 
-class _Reader:
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
+class _Reader(ConfigReader):
     def config(self) -> ThroughputConfig:
         content = self._load()
         self._known(content, _OUTER, "")
@@ -193,15 +189,6 @@ class _Reader:
         )
         self._check(made)
         return made
-
-    def _load(self) -> dict[str, Any]:
-        try:
-            content: Any = json.loads(self._file.read_bytes())
-        except OSError as error:
-            raise InputError(f"{self._file}: {error.strerror or error}") from error
-        except ValueError as error:
-            raise InputError(f"{self._file} is not JSON: {error}") from error
-        return self._object(content, "the whole")
 
     def _named(
         self,
@@ -329,11 +316,3 @@ class _Reader:
         if not isinstance(value, dict):
             raise self._error(path, "must be an object")
         return cast("dict[str, Any]", value)
-
-    def _known(self, entry: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-        for key in entry:
-            if key not in keys:
-                raise self._error(f"{where}{key}", "there is no such key", f"known: {', '.join(keys)}")
-
-    def _error(self, path: str, reason: str, hint: str = "") -> InputError:
-        return InputError(f"{self._file}: {path}: {reason}", hint=hint)

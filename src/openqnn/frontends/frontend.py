@@ -109,6 +109,13 @@ class Frontend(Protocol):
         ...
 
 
+def check_options(title: str, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
+    """UsageError for options that a frontend does not have."""
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"{unknown}: {title} models have no such option")
+
+
 def get_frontend(name: str) -> Frontend:
     if name not in FRONTENDS:
         raise UsageError(f"there is no frontend '{name}'", hint=f"known: {', '.join(FRONTENDS)}")

@@ -77,11 +77,6 @@ def _entry(row: dict[str, object]) -> Entry:
     return Entry(**row | {"static_shapes": frozen, "wheel_tags": tuple(row.get("wheel_tags") or ())})  # type: ignore
 
 
-def model_ids(use: str = "convert") -> list[str]:
-    """The models that must convert; those of another use: "refuse", "quantized"."""
-    return [entry.id for entry in entries().values() if entry.use == use]
-
-
 def static_shapes(model: str) -> dict[str, tuple[int, ...]]:
     """The input shapes that a model is converted with."""
     return dict(entries()[model].static_shapes)

@@ -7,7 +7,6 @@ and each name appears once in `Net.tensors`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
@@ -138,13 +137,6 @@ class Net:
         others = [f"{n.package}::{n.op} '{n.name}'" for n in self.nodes if n.package != BUILTIN_PACKAGE]
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         return f"graph '{self.name}'" + (f" with {', '.join(others[:_NAMED])}{more}" if others else "")
-
-    def param_tensors(self) -> Iterator[NetTensor]:
-        """The tensors that are parameters of nodes; they are not in `tensors`."""
-        for node in self.nodes:
-            for _, value in node.params:
-                if isinstance(value, NetTensor):
-                    yield value
 
 
 def without_idle(net: Net) -> Net:

@@ -11,9 +11,9 @@ import onnx
 import onnxruntime as ort
 from onnx import NodeProto, helper, numpy_helper
 
-from openqnn.frontends.onnx import import_onnx
 from openqnn.ir import Graph
 from openqnn.runtime.cpu.executable import CpuExecutable
+from tests.onnx_models import import_onnx
 
 NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
 

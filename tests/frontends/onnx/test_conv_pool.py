@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from openqnn.errors import UnsupportedError
-from openqnn.frontends.onnx import import_onnx
 from tests.frontends.onnx.against_ort import model_of, node, ops, rand, same
+from tests.onnx_models import import_onnx
 
 small = st.integers(1, 3)
 SIZES = (9, 8, 7)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from openqnn.errors import UnsupportedError
-from openqnn.frontends.onnx import import_onnx
 from tests.frontends.onnx.against_ort import model_of, node, ops, rand, same
+from tests.onnx_models import import_onnx
 
 X = rand(2, 3, 4) * 3
 

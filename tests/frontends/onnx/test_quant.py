@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from openqnn.errors import UnsupportedError
-from openqnn.frontends.onnx import import_onnx
 from openqnn.ir import DType
 from tests.frontends.onnx.against_ort import model_of, node, ops, rand, same
+from tests.onnx_models import import_onnx
 
 X = rand(3, 4, 5) * 3
 KINDS = ["uint8", "int8", "uint16", "int16"]

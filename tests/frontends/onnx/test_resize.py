@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from openqnn.errors import UnsupportedError
-from openqnn.frontends.onnx import import_onnx
 from tests.frontends.onnx.against_ort import model_of, node, ops, rand, same
+from tests.onnx_models import import_onnx
 
 X = rand(1, 2, 6, 5)
 MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]

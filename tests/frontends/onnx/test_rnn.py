@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from openqnn.errors import UnsupportedError
-from openqnn.frontends.onnx import import_onnx
 from tests.frontends.onnx.against_ort import model_of, node, ops, rand, same
+from tests.onnx_models import import_onnx
 
 STEPS, BATCH, FEATURES, HIDDEN = 5, 3, 4, 6
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

@@ -123,7 +123,7 @@ def test_shape_arithmetic_leaves_no_nodes() -> None:
 
 
 def test_large_constants_are_not_copied() -> None:
-    from openqnn.frontends.onnx import import_onnx
+    from tests.onnx_models import import_onnx
 
     weight = np.zeros((400, 300), np.float32)
     model = parsed(

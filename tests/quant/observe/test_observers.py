@@ -31,7 +31,6 @@ def test_extremes_and_channels_are_exact():
     assert (seen.low, seen.high, seen.count) == (whole.min(), whole.max(), whole.size)
     np.testing.assert_array_equal(seen.channel_low, whole.min(axis=(0, 1, 2, 3)))
     np.testing.assert_array_equal(seen.channel_high, whole.max(axis=(0, 1, 2, 3)))
-    np.testing.assert_allclose(seen.channel_mean, whole.mean(axis=(0, 1, 2, 3), dtype=np.float64), atol=1e-5)
 
 
 def test_channels_may_lie_along_any_axis():
@@ -39,7 +38,7 @@ def test_channels_may_lie_along_any_axis():
     first = observed(given, axis=1)
     last = observed([np.ascontiguousarray(a.transpose(0, 2, 3, 1)) for a in given])
     np.testing.assert_array_equal(first.channel_low, last.channel_low)
-    np.testing.assert_allclose(first.channel_mean, last.channel_mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(first.channel_high, last.channel_high)
 
 
 @given(st.permutations(range(6)), st.integers(0, 99))
@@ -49,7 +48,7 @@ def test_the_order_of_samples_changes_nothing(order: list[int], seed: int):
     assert one.histogram is not None and other.histogram is not None
     np.testing.assert_array_equal(one.histogram.counts, other.histogram.counts)
     assert (one.histogram.first, one.histogram.last) == (other.histogram.first, other.histogram.last)
-    np.testing.assert_array_equal(one.channel_mean, other.channel_mean)
+    np.testing.assert_array_equal(one.channel_high, other.channel_high)
 
 
 @given(st.lists(st.floats(-(2.0**40), 2.0**40, width=32, allow_subnormal=False), min_size=1, max_size=40))

@@ -18,6 +18,7 @@ from openqnn.analysis.accuracy.verifiers import ChosenVerifier, read_verifier, v
 from openqnn.analysis.palette import REPORT_SCRIPT, REPORT_STYLE
 from openqnn.errors import InputError
 from openqnn.formats.atomic import replacing
+from openqnn.formats.json_text import read_json_object
 from openqnn.ir import Array
 from openqnn.runtime.metrics import cosine
 
@@ -62,7 +63,7 @@ class VerifierPlan:
 
 def read_verifier_config(path: str) -> list[tuple[ChosenVerifier, tuple[str, ...]]]:
     """{verifier: {"parameters": {...}, "tensors": [[name, ...], ...]}}."""
-    content = _json(path)
+    content = read_json_object(path)
     found: list[tuple[ChosenVerifier, tuple[str, ...]]] = []
     for name, said in content.items():
         if not isinstance(said, dict) or not isinstance(said.get("tensors", []), list):
@@ -81,27 +82,15 @@ def read_verifier_config(path: str) -> list[tuple[ChosenVerifier, tuple[str, ...
 
 
 def read_tensor_mapping(path: str) -> dict[str, str]:
-    content = _json(path)
+    content = read_json_object(path)
     if not all(isinstance(v, str) for v in content.values()):
         raise InputError(f"{path}: a tensor mapping has names of tensors by names of tensors")
     return {str(k): str(v) for k, v in content.items()}
 
 
-def _json(path: str) -> dict[str, Any]:
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"{path}: no JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: no JSON object")
-    return content
-
-
 def read_graph_struct(path: str) -> dict[str, NodeInfo]:
     """The order and shapes of tensors from a graph struct, or from a model's net.json."""
-    content = _json(path)
+    content = read_json_object(path)
     graph = content.get("graph")
     if isinstance(graph, dict):
         return _from_net(graph)

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from openqnn.errors import UsageError
 from openqnn.frontends.dimensions import Dimensions
-from openqnn.frontends.frontend import Source, head_of
+from openqnn.frontends.frontend import Source, check_options, head_of
 
 if TYPE_CHECKING:
     from openqnn.frontends.caffe.importer import Importer
@@ -41,7 +40,5 @@ def open(
     """An importer for a network, not yet run. The option `caffemodel` is the file of its weights."""
     from openqnn.frontends.caffe.open_caffe import open_importer
 
-    unknown = next((o for o in options if o not in _OPTIONS), None)
-    if unknown is not None:
-        raise UsageError(f"{unknown}: Caffe models have no such option")
+    check_options(title, options, _OPTIONS)
     return open_importer(source, dimensions, outputs, **options)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from openqnn.errors import UsageError
 from openqnn.frontends.dimensions import Dimensions
-from openqnn.frontends.frontend import Source, head_of
-from openqnn.ir import Graph
+from openqnn.frontends.frontend import Source, check_options, head_of
 
 if TYPE_CHECKING:
-    import onnx
-
     from openqnn.frontends.onnx.importer import Importer
 
 name: Final = "onnx"
@@ -47,13 +42,5 @@ def open(
     """
     from openqnn.frontends.onnx.open_onnx import open_importer
 
-    if options:
-        raise UsageError(f"{min(options)}: ONNX models have no such option")
+    check_options(title, options)
     return open_importer(source, dimensions, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes)
-
-
-def import_onnx(
-    source: str | os.PathLike[str] | onnx.ModelProto, dimensions: Dimensions | None = None
-) -> Graph:
-    """The QNN graph of an ONNX model, before any pass."""
-    return open(source, dimensions or Dimensions(), ()).run()

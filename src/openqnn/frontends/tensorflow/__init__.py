@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from openqnn.errors import UsageError
 from openqnn.frontends.dimensions import Dimensions
-from openqnn.frontends.frontend import Source
+from openqnn.frontends.frontend import Source, check_options
 
 if TYPE_CHECKING:
     from openqnn.frontends.tflite.importer import Importer
@@ -40,9 +39,7 @@ def open(
     """An importer for a model, not yet run. Options: `signature` and `tag` of a SavedModel."""
     from openqnn.frontends.tensorflow.open_tensorflow import open_tensorflow
 
-    unknown = next((o for o in options if o not in _OPTIONS), None)
-    if unknown is not None:
-        raise UsageError(f"{unknown}: TensorFlow models have no such option")
+    check_options(title, options, _OPTIONS)
     return open_tensorflow(
         source, dimensions, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes, **options
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from openqnn.errors import UsageError
 from openqnn.frontends.dimensions import Dimensions
-from openqnn.frontends.frontend import Source, head_of
+from openqnn.frontends.frontend import Source, check_options, head_of
 
 if TYPE_CHECKING:
     from openqnn.frontends.tflite.importer import Importer
@@ -39,9 +38,7 @@ def open(
     """
     from openqnn.frontends.tflite.open_tflite import open_importer
 
-    unknown = next((o for o in options if o not in _OPTIONS), None)
-    if unknown is not None:
-        raise UsageError(f"{unknown}: TFLite models have no such option")
+    check_options(title, options, _OPTIONS)
     return open_importer(
         source, dimensions, outputs, prune=prune, keep_quant_nodes=keep_quant_nodes, **options
     )

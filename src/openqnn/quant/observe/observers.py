@@ -1,4 +1,4 @@
-"""What is kept of a tensor while samples pass by: extremes, a histogram, extremes and means of its channels.
+"""What is kept of a tensor while samples pass by: extremes, a histogram, extremes of its channels.
 
 Nothing here grows with the number of samples, and nothing depends on the order in which they come: bins are
 as wide as a power of two and start at zero, so that widening them only adds neighbours up.
@@ -65,7 +65,6 @@ class Statistics:
     histogram: Histogram | None = None
     channel_low: Array | None = None
     channel_high: Array | None = None
-    channel_mean: Array | None = None
     masked: bool = False
 
     @property
@@ -81,7 +80,7 @@ class Seen:
     high: float
     count: int
     nans: int
-    channels: tuple[Array, Array, Array, Array] | None = None  # low, high, sum, count
+    channels: tuple[Array, Array, Array] | None = None  # low, high, count
     masked: bool = False
 
 
@@ -155,7 +154,7 @@ class Observer:
         self._view = _channel_view(shape, axis) if Watch.CHANNELS in watch else None
         self._low, self._high, self._count, self._nans = inf, -inf, 0, 0
         self._masked = False
-        self._channels: tuple[Array, Array, Array, Array] | None = None
+        self._channels: tuple[Array, Array, Array] | None = None
 
     @property
     def by_channel(self) -> bool:
@@ -199,11 +198,10 @@ class Observer:
         if self._channels is None:
             self._channels = seen.channels
             return
-        low, high, total, count = self._channels
+        low, high, count = self._channels
         np.minimum(low, seen.channels[0], out=low)
         np.maximum(high, seen.channels[1], out=high)
-        total += seen.channels[2]
-        count += seen.channels[3]
+        count += seen.channels[2]
 
     def statistics(self) -> Statistics:
         """A tensor without a single finite number has the range of nothing, 0 to 0."""
@@ -212,10 +210,9 @@ class Observer:
         if self.bins is not None:
             found.histogram = self.bins.histogram(low, high)
         if self._channels is not None:
-            least, most, total, count = self._channels
+            least, most, count = self._channels
             empty = count == 0
             found.channel_low, found.channel_high = np.where(empty, 0, least), np.where(empty, 0, most)
-            found.channel_mean = total / np.maximum(count, 1)
         return found
 
 
@@ -257,13 +254,13 @@ def _channel_view(shape: tuple[int, ...], axis: int | None) -> tuple[int, int, i
     return prod(shape[:at]), shape[at], prod(shape[at + 1 :])
 
 
-def _by_channel(blocks: Array, mixed: bool) -> tuple[Array, Array, Array, Array]:
+def _by_channel(blocks: Array, mixed: bool) -> tuple[Array, Array, Array]:
     """Low, high, sum and count of [before, channel, behind], of the finite numbers."""
     if not mixed:
         count = np.full(blocks.shape[1], blocks.shape[0] * blocks.shape[2], np.int64)
         low, high = blocks.min(axis=2).min(axis=0), blocks.max(axis=2).max(axis=0)
-        return low, high, blocks.sum(axis=2).sum(axis=0, dtype=np.float64), count
+        return low, high, count
     good = np.isfinite(blocks)
     low = blocks.min(axis=(0, 2), initial=inf, where=good)
     high = blocks.max(axis=(0, 2), initial=-inf, where=good)
-    return low, high, blocks.sum(axis=(0, 2), dtype=np.float64, where=good), good.sum(axis=(0, 2))
+    return low, high, good.sum(axis=(0, 2))

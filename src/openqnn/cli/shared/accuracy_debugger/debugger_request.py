@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from argparse import Namespace
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from openqnn.cli.declare_ops import declare_ops
 from openqnn.errors import InputError, UsageError
+from openqnn.formats.json_text import read_json_object
 from openqnn.options.accuracy_debugger import (
     CompareEncodings,
     DebuggerFolders,
@@ -84,7 +82,7 @@ def _fill(arguments: Namespace, path: str) -> None:
         for name, declared in options_of(group)
         for spelling in (*declared.names, name)
     }
-    for key, value in _config(path).items():
+    for key, value in read_json_object(path, "options").items():
         if key.lstrip("-") not in known:
             raise InputError(f"{path}: there is no option '{key}'")
         name, declared, group = known[key.lstrip("-")]
@@ -99,15 +97,3 @@ def _typed(value: Any, repeats: bool, nargs: object) -> Any:
         return value.split() if nargs == "+" and isinstance(value, str) else value
     rows = value if isinstance(value, list) else [value]
     return [str(row).split() if nargs == "+" and not isinstance(row, list) else row for row in rows]
-
-
-def _config(path: str) -> Mapping[str, Any]:
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"{path}: no JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: no JSON object of options")
-    return content
