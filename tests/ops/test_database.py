@@ -88,7 +88,7 @@ def test_every_executable_op_has_cases() -> None:
 
 
 def test_every_op_is_documented_and_runs_or_says_why() -> None:
-    assert len(OPS) == 162
+    assert len(OPS) >= 162
     assert [n for n, s in OPS.items() if not s.doc or "\n" in s.doc] == []
     assert [n for n, s in OPS.items() if not (s.lower or s.compute) and not s.why_not] == []
     assert sum(bool(s.lower or s.compute) for s in OPS.values()) >= 140
