@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -72,7 +72,8 @@ class Converter:
 
 def reference(source: onnx.ModelProto, *arrays: Array) -> list[Array]:
     session = onnxruntime.InferenceSession(source.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, dict(zip([i.name for i in session.get_inputs()], arrays, strict=True)))
+    feeds = dict(zip([i.name for i in session.get_inputs()], arrays, strict=True))
+    return cast("list[Array]", session.run(None, feeds))
 
 
 def channel_last(array: Array) -> Array:

@@ -192,7 +192,7 @@ def _attribute_kind(rng: random.Random, proto: onnx.ModelProto) -> str:
     if choice == 0 and node.attribute:
         del node.attribute[rng.randrange(len(node.attribute))]
     elif choice == 1 and node.attribute:
-        rng.choice(node.attribute).type = rng.choice(list(AttributeProto.AttributeType.values()))
+        rng.choice(node.attribute).type = rng.choice(list(AttributeProto.AttributeType.values()))  # pyright: ignore[reportAttributeAccessIssue]
     elif choice == 2 and node.attribute:
         rng.choice(node.attribute).name = rng.choice(["axis", "axes", "perm", "to", "mode", "bogus", ""])
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
 import numpy as np
 import onnx
@@ -18,7 +19,8 @@ def reference_outputs(model: str) -> dict[str, NDArray[np.generic]]:
     """The outputs of the source model on its sample inputs, by name."""
     session = reference_session(model)
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, sample_inputs(model)), strict=True))
+    results = cast("list[NDArray[np.generic]]", session.run(names, sample_inputs(model)))
+    return dict(zip(names, results, strict=True))
 
 
 def reference_session(model: str) -> onnxruntime.InferenceSession:

@@ -57,12 +57,12 @@ def check(
     same_numbers(numbers, run(graph), tolerance)
     if after is None:
         assert str(graph) == text
-        assert changes == 0
+        assert not changes
     else:
         body = "\n".join(line.strip() for line in str(graph).strip().splitlines()[1:-1])
         want = "\n".join(line.strip() for line in dedent(after).strip().splitlines())
         assert body == want, f"this came out:\n{body}"
-        assert changes > 0
+        assert changes
     return graph, log
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,9 @@ def _found(folder: Path, source: Path) -> dict[str, Path]:
 
 
 def _samples(folder: Path) -> list[dict[str, np.ndarray]]:
-    data = [dict(each) for _, each in zip(range(2), [sample_inputs(MODEL)] * 2, strict=True)]
+    data: list[dict[str, Any]] = [
+        dict(each) for _, each in zip(range(2), [sample_inputs(MODEL)] * 2, strict=True)
+    ]
     (folder / "samples").mkdir()
     for number, each in enumerate(data):
         np.savez(folder / "samples" / f"{number}.npz", **each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -39,8 +39,8 @@ def model_of(
 
 def node(op: str, inputs: str, outputs: str = "y", domain: str = "", **attributes: Any) -> NodeProto:
     """Names are separated by spaces; `_` leaves one out."""
-    names = [["" if n == "_" else n for n in text.split()] for text in (inputs, outputs)]
-    return helper.make_node(op, *names, domain=domain, **attributes)
+    first, last = (["" if n == "_" else n for n in text.split()] for text in (inputs, outputs))
+    return helper.make_node(op, first, last, domain=domain, **attributes)
 
 
 def typed(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -65,7 +65,7 @@ def same(
     options = ort.SessionOptions()
     options.log_severity_level = 4
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    wanted = session.run(None, inputs)
+    wanted = cast("list[np.ndarray]", session.run(None, inputs))
     graph = import_onnx(model)
     feeds = {n: a.astype(NARROW.get(a.dtype.name, a.dtype)) for n, a in inputs.items()}
     found = CpuExecutable(graph, threads=1).run(feeds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -38,7 +38,7 @@ def check(model: onnx.ModelProto, arrays: Arrays | None = None, rtol: float = 1e
     """Both give the same; the graph, for a closer look."""
     feeds = {**samples(model), **(arrays or {})}
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    wanted = session.run(None, dict(feeds))
+    wanted = cast("list[np.ndarray]", session.run(None, dict(feeds)))
     graph = openqnn.convert(model)
     with openqnn.Session(graph, threads=1) as s:
         found = s.run(feeds)

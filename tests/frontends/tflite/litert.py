@@ -15,7 +15,9 @@ Array = NDArray[Any]
 def interpreter(model: Path | bytes, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Any:
     from ai_edge_litert.interpreter import Interpreter
 
-    source = {"model_content": model} if isinstance(model, bytes) else {"model_path": str(model)}
+    source: dict[str, Any] = (
+        {"model_content": model} if isinstance(model, bytes) else {"model_path": str(model)}
+    )
     made = Interpreter(**source)
     for detail in made.get_input_details():
         if shapes and detail["name"] in shapes:
