@@ -17,6 +17,7 @@ from openqnn.formats.json_text import parse_json
 from openqnn.formats.oqnn import read_oqnn
 from openqnn.ir.graph_text import parse_graph
 from openqnn.quant.samples import samples_of
+from tests.cli.tool import openqnn as openqnn_command
 from tests.onnx_models import add_weight, model, relu, save, tensor
 
 
@@ -88,6 +89,19 @@ def test_a_pipe_is_no_model(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="no regular file"):
         openqnn.convert(tmp_path / "m.onnx")
+
+
+def test_no_command_waits_for_a_pipe(tmp_path: Path) -> None:
+    openqnn.convert(save(relu(), tmp_path / "m.onnx")).save(tmp_path / "m.oqnn")
+    numbers, text = tmp_path / "p.npy", tmp_path / "p.json"
+    for path in (numbers, text):
+        os.mkfifo(path)
+    said = [
+        openqnn_command("run", tmp_path / "m.oqnn", "--input", f"x={numbers}"),
+        openqnn_command("quantize", tmp_path / "m.oqnn", "--data", numbers, "-o", tmp_path / "q.oqnn"),
+        openqnn_command("encodings", text),
+    ]
+    assert [(result.code, "is a pipe" in result.err) for result in said] == [(1, True)] * len(said), said
 
 
 ODD = (

@@ -13,7 +13,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 
+from openqnn.cli.pipes import refusing_pipes
 from openqnn.cli.streams import plain_streams
 from openqnn.errors import OpenQnnError, OpenQnnWarning, ResourceError, UsageError
 
@@ -39,8 +41,8 @@ def execute(command: Callable[[], int]) -> int:
     with warnings.catch_warnings(), plain_streams():
         # also under -W error: a warning never stops a command
         warnings.simplefilter("always", OpenQnnWarning)
-        warnings.showwarning = _show_warning
-        with _endings():
+        warnings.showwarning = partial(_show_warning, set())
+        with _endings(), refusing_pipes():
             return _run(command)
 
 
@@ -136,5 +138,8 @@ def _fail(error: OpenQnnError, code: int) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+def _show_warning(told: set[str], message: Warning | str, *_: object, **__: object) -> None:
+    """Prints a warning, but for one that is told already: a command may read its model twice."""
+    if str(message) not in told:
+        told.add(str(message))
+        print(f"warning: {message}", file=sys.stderr)
