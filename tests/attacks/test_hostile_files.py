@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 import openqnn
 from openqnn.emit.epcontext import read_epcontext
-from openqnn.errors import InputError, ModelError, OpenQnnError
+from openqnn.errors import InputError, ModelError, OpenQnnError, UsageError
+from openqnn.evaluation.config_file import read_config
+from openqnn.formats.custom_io import read_custom_io, read_io_config
 from openqnn.formats.json_text import parse_json
 from openqnn.formats.oqnn import read_oqnn
+from openqnn.formats.shapes_file import read_shapes
 from openqnn.ir.graph_text import parse_graph
 from openqnn.quant.samples import samples_of
+from openqnn.vendor.partition.choices import read_choices
 from tests.cli.tool import openqnn as openqnn_command
 from tests.onnx_models import add_weight, model, relu, save, tensor
 
@@ -119,6 +124,20 @@ def test_odd_context_nodes(attribute: dict[str, object], tmp_path: Path) -> None
     save(model([node]), tmp_path / "ep.onnx")
     with pytest.raises(ModelError):
         read_epcontext(tmp_path / "ep.onnx")
+
+
+def _evaluation(path: Path) -> object:
+    return read_config(str(path), {})
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 4000, "{" * 2000, "a: " + "9" * 5000, "a: !!bool what", "a: !!timestamp x"]
+)
+@pytest.mark.parametrize("read", [read_custom_io, read_io_config, read_shapes, read_choices, _evaluation])
+def test_yaml_that_cannot_be_read(read: Callable[[Path], object], text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises((InputError, UsageError)):
+        read(tmp_path / "a.yaml")
 
 
 @pytest.mark.parametrize("text", ['graph "a\x01" {', 'graph "\\q" {', 'graph "\\ud800" {',

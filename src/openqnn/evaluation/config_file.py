@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from openqnn.errors import InputError
+from openqnn.formats.yaml_text import parse_yaml
 from openqnn.options import context_tools, net_run
 from openqnn.options.field import options_of
 
@@ -104,7 +105,7 @@ def read_config(path: str, said: Mapping[str, str]) -> Mapping[str, Any]:
 
 def _parsed(path: str) -> Mapping[Any, Any]:
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        content = parse_yaml(Path(path).read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

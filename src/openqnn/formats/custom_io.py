@@ -84,8 +84,10 @@ def read_io_config(path: str | os.PathLike[str]) -> tuple[list[IoEntry], list[Io
 def _load(path: str | os.PathLike[str]) -> Any:
     import yaml
 
+    from openqnn.formats.yaml_text import parse_yaml
+
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        return parse_yaml(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{path}: cannot be read: {getattr(e, 'strerror', None) or e}") from e
     except yaml.YAMLError as e:

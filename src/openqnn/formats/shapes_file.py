@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 import yaml
 
 from openqnn.errors import InputError
+from openqnn.formats.yaml_text import parse_yaml
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _KEYS: Final = ("shapes", "dims", "batch")
@@ -51,10 +52,10 @@ def read_shapes(path: str | os.PathLike[str]) -> ShapesFile:
     """The file's content; InputError with the place of what is wrong."""
     file = Path(path)
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = parse_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"cannot read {file}: {e}") from e
-    except (yaml.YAMLError, RecursionError, ValueError) as e:
+    except yaml.YAMLError as e:
         raise InputError(f"{file} is not YAML: {' '.join(str(e).split())}", hint=_FORM) from e
     return shapes_of(content, str(file))
 

@@ -43,9 +43,9 @@ def _parsed(path: Path, data: bytes) -> Any:
     try:
         text = data.decode("utf-8-sig")
         if path.suffix in (".yaml", ".yml"):
-            import yaml
+            from openqnn.formats.yaml_text import parse_yaml
 
-            return yaml.safe_load(text)
+            return parse_yaml(text)
         return json.loads(text)
     except (UnicodeDecodeError, ValueError, RecursionError):
         return None

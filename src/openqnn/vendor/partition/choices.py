@@ -51,8 +51,10 @@ def read_choices(path: str | os.PathLike[str]) -> Choices:
     """From a file; each mistake is named with its place."""
     import yaml
 
+    from openqnn.formats.yaml_text import parse_yaml
+
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = parse_yaml(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except yaml.YAMLError as error:
