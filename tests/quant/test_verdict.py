@@ -95,6 +95,17 @@ def test_a_bad_one_is_warned_of_with_what_was_tried() -> None:
         openqnn.quantize(graph, samples(16, 2, 8), act_bw=8, backend="cpu")
 
 
+def test_an_output_that_overflows_in_floating_point_is_not_exact() -> None:
+    nodes = [node("Mul", "x f", "h"), node("Mul", "h f", "y")]
+    graph = openqnn.convert(model_of(nodes, {"x": rand(2, 8)}, {"f": np.full(8, 3e37, np.float32)}, 17))
+    data = [{"x": 2 + np.abs(rand(2, 8, seed=i))} for i in range(8)]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        openqnn.quantize(graph, data, backend="cpu")
+    assert "useless: nothing left" in str(told[-1].message)
+    assert "none of its numbers is finite" in str(told[-1].message)
+
+
 def heads() -> Graph:
     """Boxes in pixels and scores, joined and turned, as detectors give them."""
     nodes = [

@@ -61,7 +61,7 @@ def test_nothing_is_like_zeros_but_zeros() -> None:
     noise = Noise(None)
     noise.add(X, np.zeros(2, np.float32), signed=False)
     assert noise.cosine == metrics.cosine(X, np.zeros(2, np.float32)) == 0
-    assert Noise(None).cosine == Tally().cosine == 1
+    assert Noise(None).cosine == Tally().cosine == 1  # no numbers yet
 
 
 def test_top_k_is_the_share_of_the_best_that_are_found() -> None:

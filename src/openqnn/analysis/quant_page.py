@@ -70,7 +70,7 @@ def _table(head: Iterable[str], rows: Iterable[str], mark: str = "") -> str:
 
 
 def _number(value: float, unit: str = "", weak: bool = False) -> str:
-    text = f"{value:.1f}{unit}" if isfinite(value) else "exact" if value > 0 else "lost"
+    text = f"{value:z.1f}{unit}" if isfinite(value) else "exact" if value > 0 else "lost"
     key = value if isfinite(value) else 1e9 if value > 0 else -1e9
     return f'<td class="n{" bad" if weak else ""}" data-v="{key:.6g}">{text}</td>'
 
@@ -112,7 +112,7 @@ def _course(tensors: Sequence[TensorReport]) -> str:
     dots = "".join(
         f'<a href="#{anchors[t.name]}"><circle class="dot{" weak" if t.sqnr < GOOD_SQNR / 2 else ""}" r="3" '
         f'cx="{40 + (width - 50) * i / max(len(shown) - 1, 1):.1f}" cy="{y(t.sqnr):.1f}">'
-        f"<title>{escape(t.name)} ({escape(t.op)}): {t.sqnr:.1f} dB</title></circle></a>"
+        f"<title>{escape(t.name)} ({escape(t.op)}): {t.sqnr:z.1f} dB</title></circle></a>"
         for i, t in enumerate(shown)
     )
     ticks = "".join(f'<text x="0" y="{y(db) + 3:.1f}">{db} dB</text>' for db in range(0, int(top) + 1, 20))

@@ -26,6 +26,7 @@ class Figure:
     part: str
     sqnr: float
     cosine: float
+    count: int = 1
 
     @property
     def place(self) -> str:
@@ -57,6 +58,8 @@ class Verdict:
 
     def __str__(self) -> str:
         said = f"quantization is {self.word}: {shown(self.worst.sqnr)} at {self.worst.place}, {self.on}"
+        if not self.worst.count:
+            return f"{said}: in floating point, too, none of its numbers is finite there; look at the samples"
         if self.remedy is None:
             return said
         return f"{said}; with {self.remedy.what} ({self.remedy.option}): {shown(self.remedy.sqnr)}"
@@ -80,7 +83,8 @@ def figures_of(origin: Graph, outputs: Outputs, fixed: Graph) -> tuple[Figure, .
 
 
 def _figure(output: str, part: str, noise: Noise) -> Figure:
-    return Figure(output, part, noise.sqnr if noise.signal > 0 or noise.noise > 0 else inf, noise.cosine)
+    silent = noise.count > 0 and noise.signal == noise.noise == 0  # zeros that stay zeros
+    return Figure(output, part, inf if silent else noise.sqnr, noise.cosine, noise.count)
 
 
 def judged(figures: Sequence[Figure], on: str, remedy: Remedy | None = None) -> Verdict | None:

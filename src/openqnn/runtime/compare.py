@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
@@ -35,8 +36,9 @@ class Noise:
 
     @property
     def sqnr(self) -> float:
-        """Signal to noise ratio in dB, with the noise that comes from the tensors before."""
-        return decibels(self.signal, self.noise)
+        """Signal to noise ratio in dB, with the noise that comes from the tensors before. Where no number was
+        finite nothing is left, and not everything."""
+        return decibels(self.signal, self.noise) if self.count else -inf
 
     @property
     def own_sqnr(self) -> float:
