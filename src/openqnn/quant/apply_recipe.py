@@ -17,7 +17,7 @@ from openqnn.quant.calibration import calibrate
 from openqnn.quant.encode import limits
 from openqnn.quant.observe.observers import Statistics, Watch
 from openqnn.quant.plan import Group, Plan, is_real, operands
-from openqnn.quant.recipe import FLOAT, Method, Recipe
+from openqnn.quant.recipe import BIAS_WIDTHS, FLOAT, Method, Recipe
 from openqnn.quant.samples import OTHER_SCALE
 from openqnn.quant.softmax_masks import with_tops
 
@@ -39,6 +39,7 @@ def measure(
 ) -> Calibrated:  # fmt: skip
     """One pass over the samples, for all that the recipe or a change of its widths will need."""
     wanted = watched(graph, recipe, given)
+    _say_kept_widths(graph, recipe, given)
     if samples is None:
         unknown = [group for group in Plan(clone_graph(graph), recipe, given).groups if _is_unknown(group)]
         if unknown:
@@ -55,6 +56,33 @@ def measure(
     for name in coded:
         _say_other_scale(name, seen.pop(name), given[name])
     return Calibrated(graph, seen)
+
+
+def _say_kept_widths(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> None:
+    """Tensors that keep the width of the model's own encodings though another one was asked for."""
+    usual, biases = Recipe(), max(BIAS_WIDTHS)
+    for option, asked, unasked in (
+        ("weight_bw", recipe.weight_bw, usual.weight_bw),
+        ("act_bw", recipe.act_bw, usual.act_bw),
+    ):
+        known = [
+            (v.name, given[v.name])
+            for v in graph.values()
+            if v.name in given and v.is_constant == (option == "weight_bw")
+        ]
+        kept = [
+            (name, said.bitwidth)
+            for name, said in known
+            if said.source == MODEL and said.encoding is not None and said.bitwidth not in (asked, biases)
+        ]
+        if asked != unasked and kept:
+            name, width = kept[0]
+            warnings.warn(
+                f"{option}={asked}: {len(kept)} tensors keep the width of the model's own encodings, '{name}'"
+                f" {width} bits for one; with ignore_encodings they get others",
+                OpenQnnWarning,
+                stacklevel=4,
+            )
 
 
 def _say_other_scale(name: str, seen: Statistics, given: Given) -> None:

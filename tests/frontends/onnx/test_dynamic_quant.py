@@ -74,6 +74,17 @@ def test_weights_keep_their_integers(tmp_path: Path) -> None:
     assert np.array_equal(np.sort(weight.data, axis=None), np.sort(stored, axis=None))
 
 
+def test_a_width_that_its_weights_do_not_get_is_said(tmp_path: Path) -> None:
+    inputs = {"x": rand(5, 24, seed=2)}
+    made = dynamic(model_of(node("MatMul", "x w"), inputs, {"w": rand(24, 32)}, 17), tmp_path)
+    graph = openqnn.convert(typed(made))
+    with pytest.warns(OpenQnnWarning, match=r"weight_bw=4: 1 tensors keep .* 8 bits .* ignore_encodings"):
+        openqnn.quantize(graph, [inputs], backend="cpu", weight_bw=4, judge=False, algorithms=())
+    openqnn.quantize(
+        graph, [inputs], backend="cpu", weight_bw=4, judge=False, algorithms=(), ignore_encodings=True
+    )
+
+
 def test_convolutions(tmp_path: Path) -> None:
     inputs = {"x": rand(1, 3, 9, 9)}
     model = model_of(
