@@ -54,6 +54,16 @@ def test_seven_axes_are_merged() -> None:
     assert legal.outputs[0].name == graph.outputs[0].name
 
 
+def test_coordinates_of_five_axes_are_put_in_a_row() -> None:
+    """As torch's exports of encoders look up their masks; libQnnHtp fails on five axes."""
+    graph, b = graph_of((2, 4, 3, 2))
+    places = np.array([[0, 3], [1, 0], [1, 2]], np.int32).reshape(1, 1, 1, 3, 2)
+    graph.add_output(b.gather_nd(graph.inputs[0], b.const(places)))
+    legal = check_same(graph, np.random.default_rng(0).standard_normal(graph.inputs[0].shape))
+    (gather,) = (n for n in legal.nodes if n.op == "GatherNd")
+    assert max(v.rank for v in (*filter(None, gather.inputs), *gather.outputs)) <= 4
+
+
 def test_narrow_integers_still_wrap() -> None:
     graph, b = graph_of((4,), DType.UINT_8)
     x = graph.inputs[0]

@@ -50,6 +50,22 @@ def gather_of_booleans(node: Node, b: Builder) -> Instead:
     return b.cast(found, DType.BOOL_8)
 
 
+@rule("GatherNd")
+def coordinates_in_a_row(node: Node, b: Builder) -> Instead:
+    # Coordinates of five axes validate, and fail in finalize (1002). What is read at each is one axis.
+    x, places = node.x(0), node.x(1)
+    if not has_too_many_axes(node) or node.params.get("batch_dims"):
+        return None
+    count = places.shape[-1]
+    rest = x.shape[count:]
+    data = view(b, x, (*x.shape[:count], prod(rest))) if rest else x
+    rows = view(b, places, (places.size // count, count))
+    shape = (rows.shape[0], prod(rest)) if rest else (rows.shape[0],)
+    if data is x and rows is places:
+        return None
+    return view(b, again(b, node, data, rows, shape=shape), node.out.shape)
+
+
 @rule("Gather")
 def gather_on_three_axes(node: Node, b: Builder) -> Instead:
     # Five axes at most: indices in a row, and the data as what lies before, along and behind the axis.
