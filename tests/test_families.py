@@ -146,7 +146,16 @@ def test_graphs_that_share_a_state_store_it_alike(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="share the state 'past_key', and store it differently") as e:
         openqnn.Family(tuple(fixed))
     assert "decode: 'present_key'" in e.value.message and "--quantization_overrides" in e.value.hint
+    assert "decode: 'past_key' ufixed8 (scale 0.0" in e.value.message
     assert openqnn.Family((fixed[0],)).graphs == (fixed[0],)  # alone it may do as it likes
+    need("libQnnHtp.so")
+    for graph in fixed:
+        graph.save(tmp_path / f"{graph.name}.dlc")
+    files = ",".join(str(tmp_path / f"{graph.name}.dlc") for graph in fixed)
+    given = ("--dlc_path", files, "--backend", "libQnnHtp.so", "--binary_file", "m", "--output_dir", tmp_path)
+    done = tool("qnn-context-binary-generator", *given)
+    assert done.code == 2 and "share the state 'past_key', and store it differently" in done.err
+    assert not (tmp_path / "m.bin").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from openqnn.api.convert import Source, convert
 from openqnn.api.files import holds_graph, load_all, save_graphs
 from openqnn.errors import UsageError
 from openqnn.formats.shapes_file import ShapesFile, read_shapes, shapes_of
-from openqnn.ir import Encoding, Graph, Value
-
-# What exporters call the output that becomes this input in the next step.
-_STEPS: Final = (
-    ("past_key_values", "present"), ("past_key_values", "present_key_values"), ("past", "present"),
-    ("past", "new"), ("_in", "_out"), ("", "_out"), ("", "_new"),
-)  # fmt: skip
+from openqnn.ir import Graph, Value
+from openqnn.qnn.shared_states import Stored, check_alike, state_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +31,7 @@ class Family:
         if not names or len(set(names)) < len(names):
             raise UsageError(f"a family has one or more graphs of different names, not {names}")
         if len(names) > 1:
-            check_states(self.graphs, {**found_state(self.graphs), **self.state})
+            _check_states(self.graphs, {**_found_state(self.graphs), **self.state})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """One DLC with all graphs and each weight once; it appears whole or not at all."""
@@ -84,44 +79,21 @@ def _check_named(state: Mapping[str, str], graphs: Sequence[Graph]) -> None:
 # -- tensors that carry state --------------------------------------------------------------------------------
 
 
-def found_state(graphs: Sequence[Graph]) -> dict[str, str]:
-    """Pairs of input and output that every graph has, by the names that exporters give them."""
-    inputs = set.intersection(*({v.name for v in graph.inputs} for graph in graphs))
-    outputs = set.intersection(*({v.name for v in graph.outputs} for graph in graphs))
-    found: dict[str, str] = {}
-    for name in sorted(inputs):
-        named = (name.replace(old, new) if old else name + new for old, new in _STEPS if old in name)
-        match = next((other for other in named if other != name and other in outputs), None)
-        if match is not None:
-            found[name] = match
-    return found
+def _check_states(graphs: Sequence[Graph], state: Mapping[str, str]) -> None:
+    check_alike(
+        {
+            into: [_stored(g, v) for g in graphs for v in (*g.inputs, *g.outputs) if v.name in (into, out)]
+            for into, out in state.items()
+        }
+    )
 
 
-def check_states(graphs: Sequence[Graph], state: Mapping[str, str]) -> None:
-    """UsageError where a state tensor has one encoding here and another one there."""
-    for into, out in state.items():
-        places = [(g, v) for g in graphs for v in (*g.inputs, *g.outputs) if v.name in (into, out)]
-        kinds = {_stored(graph, value) for graph, value in places}
-        if len(kinds) > 1:
-            told = "; ".join(f"{g.name}: '{v.name}' {_told(g, v)}" for g, v in places)
-            raise UsageError(
-                f"the graphs share the state '{into}', and store it differently: {told}",
-                hint="quantize the others with the encodings of the first: `openqnn encodings` writes them,"
-                " --quantization_overrides reads them",
-            )
+def _found_state(graphs: Sequence[Graph]) -> dict[str, str]:
+    inputs = [[v.name for v in graph.inputs] for graph in graphs]
+    return state_names(inputs, [[v.name for v in graph.outputs] for graph in graphs])
 
 
-def _stored(graph: Graph, value: Value) -> tuple[Any, ...]:
-    return value.dtype, _encoding(graph, value)
-
-
-def _encoding(graph: Graph, value: Value) -> Encoding | None:
-    if value.encoding is not None:
-        return value.encoding
-    said = graph.given.get(value.name)
-    return getattr(said, "encoding", None)
-
-
-def _told(graph: Graph, value: Value) -> str:
-    encoding = _encoding(graph, value)
-    return value.dtype.label + ("" if encoding is None else f" ({encoding})")
+def _stored(graph: Graph, value: Value) -> Stored:
+    encoding = value.encoding or getattr(graph.given.get(value.name), "encoding", None)
+    found = Stored(graph.name, value.name, value.dtype.label)
+    return found if encoding is None else replace(found, scales=encoding.scale, offsets=encoding.offset)

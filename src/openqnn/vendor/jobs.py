@@ -27,6 +27,7 @@ from openqnn.qnn.net import Array, Net
 from openqnn.qnn.op_package_library import OpPackageLibrary
 from openqnn.qnn.options import DeviceOptions, GraphOptions
 from openqnn.qnn.profile import Level, Profile, ProfileEvent
+from openqnn.qnn.shared_states import check_caches
 from openqnn.qnn.tensor_structs import TensorStructs
 from openqnn.vendor.extra_outputs import Wanted, tell_compiled_in, with_wanted
 from openqnn.vendor.model import Meter, VendorModel, open_backend, open_system, read_binary, system_beside
@@ -247,9 +248,9 @@ def compile_file(
 
 
 def _drafts(source: Source, target: Target, wanted: Wanted, reporter: Reporter) -> list[TensorStructs]:
-    return [
-        TensorStructs(net) for net in with_wanted(nets_of(source, target.library, reporter), wanted, reporter)
-    ]
+    nets = with_wanted(nets_of(source, target.library, reporter), wanted, reporter)
+    check_caches(nets)
+    return [TensorStructs(net) for net in nets]
 
 
 def _fill(drafting: Future[list[TensorStructs]]) -> None:
