@@ -18,7 +18,6 @@ from openqnn import ort_qnn
 from tests.docs.blocks import blocks_of
 from tests.libraries import need
 from tests.models.fetch import model_path
-from tests.models.samples import sample_inputs
 
 HERE = Path(__file__).parent / "printed"
 BLOCKS = blocks_of(HERE / "page.md")
@@ -56,13 +55,13 @@ def test_it_quantizes(folder: Path, as_onnxruntime: None) -> None:
 
 
 def test_it_opens_a_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was calibrated with noise, so that the digit is another one: what counts is our own session's."""
+    """Its data are noise from 0 to 1, and so is this: a digit would be far outside of the ranges."""
     need("libQnnHtp.so")
     monkeypatch.setitem(sys.modules, "onnxruntime", openqnn)
     (text,) = (block.text for block in BLOCKS if "import onnxruntime as ort" in block.text)
     names: dict[str, Any] = {"model_path": folder / "model.qdq.onnx"}
     exec(compile(text.replace("}])`", "}])"), "page.md", "exec"), names)  # a stray mark stands at its end
-    sample = sample_inputs("mnist_conv")
+    sample = {"Input3": np.random.default_rng(3).random((1, 1, 28, 28)).astype(np.float32)}
     with names["sess"] as session, openqnn.InferenceSession(folder / "model.qdq.onnx") as ours:
         found, wanted = session.run(None, sample)[0], ours.run(None, sample)[0]
     assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.99

@@ -113,6 +113,21 @@ def test_a_model_in_floats_is_written_too(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, each, atol=1e-5)
 
 
+def test_hard_swish_is_one_node(tmp_path: Path) -> None:
+    """The provider computes a node between pairs in fixed point, and what a group has inside in floats."""
+    known = "ufixed8[1,4,4,8] <scale=[0.03] offset=[-128] bits=8 symmetric=false>"
+    made = parse_graph(f'graph "g" {{\n  input %x: {known}\n  %y: {known} = HardSwish(%x)\n  output %y\n}}')
+    made.save(tmp_path / "m.onnx")
+    kinds = [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+    assert [kind for kind in kinds if kind not in ("QuantizeLinear", "DequantizeLinear", "Identity")] == [
+        "HardSwish"
+    ]
+    x = {"x": np.linspace(-3.8, 3.8, 128, dtype=np.float32).reshape(1, 4, 4, 8)}
+    with openqnn.Session(made) as simulation:
+        wanted = simulation.run(x)["y"]
+    np.testing.assert_allclose(cpu_session(tmp_path / "m.onnx").run(None, x)[0], wanted, atol=0.031)
+
+
 def test_it_is_read_back_with_its_encodings(tmp_path: Path) -> None:
     graph, made = fixed("mnist_conv", 8)
     made.save(tmp_path / "m.onnx")

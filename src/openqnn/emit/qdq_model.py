@@ -8,6 +8,7 @@ graph. ONNX Runtime rounds once at each node, where a chip's integer arithmetic 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -17,12 +18,16 @@ from openqnn.errors import UnsupportedError, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.ir import DType, Graph, Node, Port, Value
 from openqnn.ops import OpSchema, schema_of
+from openqnn.ops.elementwise import as_onnx
 from openqnn.ops.layout import Perm, compose, identity, inverse, permutation_of
 from openqnn.runtime.boundary import outside_dtype
 from openqnn.runtime.cpu.arithmetic import Arithmetic
 from openqnn.runtime.cpu.to_onnx import Lowering
 
 OPSET, IR_VERSION = 21, 10  # opset 21 has pairs of 16 bits
+ONE_NODE = {"HardSwish": as_onnx("HardSwish")}
+"""What ONNX has as an operation of its own, where the built-in backend computes several: the QNN provider
+takes a single node between pairs in fixed point, and what stands inside a group in half precision."""
 LARGEST = (1 << 31) - (1 << 20)  # a protobuf message ends at 2 GiB
 
 
@@ -108,7 +113,7 @@ class QdqLowering(Lowering):
                 hint="write the graph as .dlc or .oqnn, which have it",
             )
         else:
-            self._emit(node, schema)
+            self._emit(node, replace(schema, lower=ONE_NODE.get(node.op, schema.lower)))
 
     def _change(self, node: Node) -> None:
         """Writes a change of type or encoding that keeps the real numbers."""
