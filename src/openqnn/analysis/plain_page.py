@@ -316,6 +316,9 @@ def _ticks(limits: tuple[float, float], log: bool) -> list[float]:
 
 
 def _tick(value: float) -> str:
+    """Short enough to stand beside the name of the axis."""
+    if abs(value) >= 1e7:
+        return f"{value / 1e6:,.6g} M"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
 
 

@@ -61,7 +61,7 @@ class ProfileOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of `convert`, for a model that leaves dimensions open."""
+        """What `convert` is told of a model that leaves dimensions open."""
         return shape_settings(self.input_shapes, self.dims, self.batch)
 
 
@@ -70,8 +70,7 @@ def run_profile(arguments: Namespace) -> Report:
     from openqnn.formats.profiling_log import read_profiling_log
 
     options = read_options(arguments, ProfileOptions)
-    if not options.model and (options.input_shapes or options.dims or options.batch):
-        raise UsageError("--input_shape, --dim and --batch go with --model")
+    _check_shapes(options)
     if options.logs[0] == DIFF:
         return _run_diff(options)
     if len(options.logs) != 1:
@@ -87,6 +86,11 @@ def run_profile(arguments: Namespace) -> Report:
         "nodes": [{**dataclasses.asdict(node), "median": node.typical} for node in nodes],
     }
     return Report(record, lambda: _print(log, nodes, options.top))
+
+
+def _check_shapes(options: ProfileOptions) -> None:
+    if not options.model and any(options.settings.values()):
+        raise UsageError("--input_shape, --dim and --batch go with --model")
 
 
 def _nodes(log: ProfilingLog, options: ProfileOptions) -> list[NodeTime]:

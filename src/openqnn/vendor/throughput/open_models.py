@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from openqnn.vendor.model import Meter, of_file, open_backend, read_binary, syst
 from openqnn.vendor.source import nets_of
 from openqnn.vendor.target_setup import Target
 from openqnn.vendor.throughput.plan import ThroughputPlan
+from openqnn.vendor.throughput.turns import Turns
 from openqnn.worker.serve import Reporter
 
 
@@ -29,7 +29,7 @@ class OpenGraph:
     """A graph, and the lock that an execution needs."""
 
     graph: Graph
-    lock: threading.Lock
+    lock: Turns
 
 
 class OpenModels:
@@ -46,7 +46,7 @@ class OpenModels:
         self._meters: dict[str, Meter] = {}
         self._contexts: dict[str, Context] = {}
         self._graphs: dict[tuple[str, str], list[OpenGraph]] = {}
-        self._accelerators: dict[str, threading.Lock] = {}
+        self._accelerators: dict[str, Turns] = {}
         self.seconds: dict[tuple[str, str], float] = {}
         """What it took to get a model ready in a context, last time."""
 
@@ -94,11 +94,11 @@ class OpenModels:
         if found is not None:
             found.free()
 
-    def _lock(self, backend: str) -> threading.Lock:
+    def _lock(self, backend: str) -> Turns:
         opened = self.backend(backend)
         if not opened.is_htp:
-            return threading.Lock()
-        return self._accelerators.setdefault(str(opened.api.library.path), threading.Lock())
+            return Turns()
+        return self._accelerators.setdefault(str(opened.api.library.path), Turns())
 
     def _compose(self, backend: str, name: str, model: str) -> list[Graph]:
         opened, target = self.backend(backend), self._plan.backends[backend].target
@@ -133,7 +133,7 @@ class OpenModels:
         self._contexts[name] = context
         return list(context.graphs.values())
 
-    def _alone(self, backend: str) -> threading.Lock:
+    def _alone(self, backend: str) -> Turns:
         return self._lock(backend)
 
     def _options(self, name: str, target: Target) -> ContextOptions | None:
