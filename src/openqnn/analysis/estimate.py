@@ -69,7 +69,7 @@ class Estimate:
         return f"{self.utilisation:.0%}" if self.utilisation >= 0.01 else "less than 1%"
 
     def milliseconds(self, fit: ChipFit) -> float:
-        return fit.milliseconds(self.cycles, self.read, self.spilled + self.filled)
+        return fit.milliseconds(self.cycles, self.read, self.spilled + self.filled, self.live)
 
 
 def estimate_graph(graph: Graph, *, timeout: float = COMPILING) -> Estimate:
