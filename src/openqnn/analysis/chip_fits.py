@@ -68,7 +68,7 @@ CHIPS_16 = (
     ChipFit("SM8450", 0.2771, 0.4725, 0.0819, 0.0323, 0.093, 0.17, "mobilebert_uncased", 1.000, 5),
     ChipFit("QCS8275", 0.6613, 0.7129, 0.1240, 0.1038, 0.081, 0.21, "albert_base_v2", 0.976, 8),
 )
-"""For activations of 16 bits. What spills adds nothing to the fit, so that `moved` is that of a fit of 8 bits."""
+"""For activations of 16 bits. What spills adds nothing to the fit: `moved` is that of a fit of 8 bits."""
 
 CHIPS_FLOAT = (
     ChipFit("QCS9100", 0.6665, 0.1008, 0.0434, 0.0, 0.136, 2.08, "albert_base_v2", 0.944, 18),
