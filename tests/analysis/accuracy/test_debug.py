@@ -147,6 +147,7 @@ def test_weights_that_give_the_same_result_are_no_fault(fitted: bool) -> None:
     real = openqnn.convert(model)
     fixed = openqnn.quantize(real, [{"x": values}], algorithms=())
     (stored,) = (v for v in fixed.constants() if v.data is not None and v.size == weights.size)
+    assert stored.data is not None
     moved = np.zeros_like(weights)
     moved[0], moved[1] = 20, -20 if fitted else 20
     stored.data = stored.data + (moved.T if stored.shape != moved.shape else moved).astype(stored.data.dtype)

@@ -31,6 +31,7 @@ SPREAD = 8.0  # times the median channel
 FITTED = 3.0  # dB by which weights that were fitted to data are better in the result than by themselves
 HEARD = 45.0  # dB of a result below which the error of weights can be heard in it
 QUIET = 30.0  # dB above which the error of a bias cannot be
+CORRECTED = 20.0  # dB above which another bias may make up for what weights and inputs have lost
 TOP = 200.0  # dB that stand for exact
 
 
@@ -251,9 +252,11 @@ class _Doctor:
         gap = float(np.square(real - found).sum()) * tally.count / max(real.size, 1)
         effect = _bounded(decibels(tally.signal, gap))
         alone = _bounded(tally.decibels(tally.own + 1e-30))
-        if effect < min(QUIET, alone - WORSE):
+        cause = _bias_cause(found, other)
+        fitted = effect >= CORRECTED or tally.decibels(tally.weight) >= effect + FITTED
+        if effect < min(QUIET, alone - WORSE) and not (cause == "bias-differs" and fitted):
             detail = f"its effect on the result is {effect:.1f} dB"
-            yield Finding(CAUSES[_bias_cause(found, other)], value.name, detail, alone - effect)
+            yield Finding(CAUSES[cause], value.name, detail, alone - effect)
 
     def _reads(self, layer: Layer) -> bool:
         """Whether the bias may hide under another name: the layer's nodes still read one."""
