@@ -103,7 +103,7 @@ def test_the_page_in_a_browser(folder: Path) -> None:
     debug(folder, "--quantized", str(folder / "planted.oqnn"), "--report", str(folder / "page"))
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_page()
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
         said: list[str] = []
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda asked: said.append(asked.url))
@@ -111,6 +111,10 @@ def test_the_page_in_a_browser(folder: Path) -> None:
         page.goto(address)
         assert "saturation" in page.inner_text(".card")
         assert page.locator("#course circle").count() > 5
+        place = page.locator("#all tbody tr:first-child td", has_text="saturation").bounding_box()
+        assert place is not None
+        assert place["x"] + place["width"] < 1280, "the cause is seen without scrolling"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
         first = page.inner_text("#all tbody tr:first-child td:nth-child(3)")
         page.click("#all th:nth-child(2)")
         assert page.inner_text("#all tbody tr:first-child td:nth-child(2)") == "0"

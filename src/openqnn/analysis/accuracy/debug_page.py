@@ -26,10 +26,10 @@ svg .broken { fill: var(--bad); } svg text { font-size: 10px; }
 """
 )
 HEAD = (
-    "rank", "place", "tensor", "op", "type", "added", "isolated", "entire", "encoding", "weights", "only",
-    "without", "clipped", "range", "seen", "values", "cause",
+    "rank", "place", "tensor", "op", "cause", "added", "isolated", "entire", "encoding", "weights", "only",
+    "without", "values", "clipped", "type", "range", "seen",
 )  # fmt: skip
-NUMBERS = (*HEAD[:2], *HEAD[5:15], "SQNR", "cosine")
+NUMBERS = (*HEAD[:2], *HEAD[5:12], "clipped", "range", "seen", "SQNR", "cosine")
 SHOWN = 10
 
 
@@ -152,7 +152,7 @@ def _course(report: DebugReport) -> str:
 
 
 def _all(layers: Sequence[LayerReport], view: str) -> str:
-    return _table(HEAD, [_row(layer, view) for layer in layers], ' id="all"')
+    return f"<div class=scroll>{_table(HEAD, [_row(layer, view) for layer in layers], ' id=all')}</div>"
 
 
 def _row(layer: LayerReport, view: str) -> str:
@@ -163,12 +163,13 @@ def _row(layer: LayerReport, view: str) -> str:
         f'<tr><td class="n" data-v="{layer.rank}">{layer.rank}</td>'
         f'<td class="n" data-v="{layer.place}">{layer.place}</td>'
         f'<td class="name" title="{escape(layer.source)}">{node_link(layer.tensor, view)}</td>'
-        f"<td>{escape(layer.op)}</td><td>{layer.type}</td>{_number(layer.added, bad=layer.broken)}"
+        f"<td>{escape(layer.op)}</td><td{' class=bad' if layer.broken else ''}>{escape(cause)}</td>"
+        f"{_number(layer.added, bad=layer.broken)}"
         f"{_number(layer.isolated)}"
         f"{_number(layer.entire)}{_number(layer.encoding)}{_number(layer.weights)}{_number(layer.only)}"
-        f"{_number(layer.without)}{_number(100 * layer.statistics['clipped'], ' %', digits=2)}"
-        f'<td class="n">{reach}</td><td class="n">{seen}</td><td>{_histogram(layer)}</td>'
-        f"<td{' class=bad' if layer.broken else ''}>{escape(cause)}</td></tr>"
+        f"{_number(layer.without)}<td>{_histogram(layer)}</td>"
+        f"{_number(100 * layer.statistics['clipped'], ' %', digits=2)}<td>{layer.type}</td>"
+        f'<td class="n">{reach}</td><td class="n">{seen}</td></tr>'
     )
 
 

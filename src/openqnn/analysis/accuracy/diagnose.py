@@ -21,6 +21,7 @@ from openqnn.runtime.metrics import decibels
 from openqnn.targets.registry import HTP, find_target
 
 WORSE = 8.0  # dB above the usual noise that tell a fault from another choice of ranges
+FINE = 60.0  # dB that nothing behind an encoding can miss: wide ranges of 16 bits are no fault
 WRONG = 22.0  # dB below which what a layer computes is not what its numbers say
 FEW = 30.0  # dB below which a tensor is worth a word though nothing is broken
 CLIPPED = 2e-4  # of the values
@@ -107,7 +108,7 @@ class _Doctor:
         calibrated = self.usual[name].encoding if name in self.usual else None
         own = _bounded(tally.decibels(max(tally.own, _rounding(tally, value.encoding))))
         usual = _bounded(tally.decibels(max(tally.usual, _rounding(tally, calibrated))))
-        worse = usual - own >= WORSE and name not in self.cut
+        worse = usual - own >= WORSE and own < FINE and name not in self.cut
         if worse or self._is_moved(name, value, tally):
             yield self._encoding(layer, name, value, tally, usual - own)
         elif own < FEW:
@@ -215,7 +216,8 @@ class _Doctor:
         found, expected = _sqnr(real, _numbers(other)), self._usual_weight(value, real)
         if expected - found >= WORSE and tally.decibels(tally.weight) < HEARD:
             name, detail = self._weight_cause(real, other, found, expected)
-            if name == "weights-differ" and tally.decibels(tally.weight) >= max(found + FITTED, WRONG):
+            heard = tally.decibels(tally.weight)
+            if name == "weights-differ" and (found >= FEW or heard >= max(found + FITTED, WRONG)):
                 return  # an algorithm moved them so that the result is closer: no fault
             yield Finding(CAUSES[name], value.name, detail, expected - found)
         elif found < FEW and value.rank > 1 and (spread := _spread(real, other.encoding)) > SPREAD:
@@ -237,7 +239,7 @@ class _Doctor:
         usual = self.usual.get(other.name)
         bits = _used_bits(other)
         usual_bits = usual.encoding.bitwidth if usual is not None and usual.encoding is not None else 8
-        if bits < usual_bits and found > 3:
+        if bits < usual_bits - 1 and found > 3:  # few numbers may leave out half of all levels by chance
             return "few-weight-bits", f"{bits} bits; {said}"
         return "weights-differ", said
 
