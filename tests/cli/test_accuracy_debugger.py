@@ -56,6 +56,7 @@ def test_the_folders_of_a_whole_run(whole: Path) -> None:
     assert found >= {
         "output", "qnn_model_binaries", "image_list.txt", "inference_engine_options.json", "log.txt",
         "model_graph_struct.json", "model_net.json", "model.bin", "model.cpp", "tensor_mapping.json",
+        "qnn_model_graph_struct.json", "qnn_model_net.json",
     }  # fmt: skip
     assert any(name.startswith("qnn-v") for name in found)
     assert not (whole / "wrapper" / "latest").exists()
@@ -84,7 +85,7 @@ def test_verification_alone(place: Path, whole: Path) -> None:
         "--goldenOutputReferenceDirectory", str(whole / "framework_diagnosis" / "latest"),
         "--inferenceResults", str(engine_folder / "output" / "Result_0"),
         "--tensorMapping", str(engine_folder / "tensor_mapping.json"),
-        "--graphStruct", str(engine_folder / "model_graph_struct.json"), "--output_dirname", "mine",
+        "--graphStruct", str(engine_folder / "qnn_model_graph_struct.json"), "--output_dirname", "mine",
     )  # fmt: skip
     assert done.code == 0, done.err
     summary = json.loads((whole / "verification" / "mine" / "summary.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,6 +118,7 @@ class _Engine:
         library = self._library()
         net_json = self._net_json()
         struct = self._graph_struct(net_json)
+        self._link(net_json, struct)
         self._execute(library, net_json)
         results = self.folder / "output" / "Result_0"
         mapping = self._mapping(results)
@@ -223,6 +225,12 @@ class _Engine:
             return None
         path = self.folder / f"{self.request.run.model_name}_graph_struct.json"
         return _json(path, graph_struct(json.loads(net_json.read_text(encoding="utf-8"))))
+
+    def _link(self, net_json: Path | None, struct: Path | None) -> None:
+        """The names by which the documented examples call two of the files."""
+        for path, name in ((net_json, "qnn_model_net.json"), (struct, "qnn_model_graph_struct.json")):
+            if path is not None and not os.path.lexists(self.folder / name):
+                (self.folder / name).symlink_to(path.name)
 
     def _execute(self, library: Path, net_json: Path | None) -> None:
         run = self.request.run
