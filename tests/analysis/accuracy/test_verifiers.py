@@ -12,6 +12,7 @@ from openqnn.analysis.accuracy.tensor_folder import TensorFolder, write_tensors
 from openqnn.analysis.accuracy.verification import (
     NodeInfo,
     plan_of,
+    read_graph_struct,
     read_tensor_mapping,
     read_verifier_config,
     verify,
@@ -97,6 +98,30 @@ def test_names_and_layouts_are_undone(tmp_path: Path) -> None:
     assert head == "Name,LayerType,Size,Tensor_dims,mse,sqnr,golden_min,golden_max,target_min,target_max"
     assert (tmp_path / "out" / "mse" / "a_b.html").is_file()
     assert len(json.loads((tmp_path / "out" / "summary.json").read_text())) == 2
+
+
+def test_a_tensor_that_is_fused_with_the_clip_behind_it(tmp_path: Path) -> None:
+    """Fixed point has what the clip gives in its place, which is no error of the layer in front."""
+    clip = np.maximum(GOLDEN - 2, 0)
+    write_tensors(tmp_path / "golden", {"conv": GOLDEN - 2, "relu": clip})
+    write_tensors(tmp_path / "found", {"conv": clip, "relu": clip})
+    struct = tmp_path / "graph_struct.json"
+    nodes = {"c": ("Conv2d", "x", "conv"), "r": ("Relu", "conv", "relu")}
+    written = {
+        name: {"type": op, "input_tensors": {read: [4]}, "output_tensors": {made: [4]}}
+        for name, (op, read, made) in nodes.items()
+    }
+    struct.write_text(json.dumps(written))
+    golden, found = TensorFolder(tmp_path / "golden"), TensorFolder(tmp_path / "found")
+    rows = verify(golden, found, plan_of([["mse"]], ""), {}, read_graph_struct(str(struct)))
+    assert [(r.name, r.values["mse"]) for r in rows] == [("conv", 0), ("relu", 0)]
+    assert "holds what 'relu' does" in rows[0].notes[0]
+    write_tensors(tmp_path / "apart", {"conv": clip + 1, "relu": clip})
+    rows = verify(
+        golden, TensorFolder(tmp_path / "apart"), plan_of([["mse"]], ""), {}, read_graph_struct(str(struct))
+    )
+    assert rows[0].values["mse"] > 0
+    assert not rows[0].notes
 
 
 def test_folders_that_do_not_fit(tmp_path: Path) -> None:

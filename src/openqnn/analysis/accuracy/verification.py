@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -22,17 +22,20 @@ from openqnn.formats.json_text import read_json_object
 from openqnn.ir import Array
 from openqnn.runtime.metrics import cosine
 
+CLIP = "Relu"  # what the types of clips begin with
 SPECIAL = ("Name", "LayerType", "Size", "Tensor_dims")
 EXTREMES = ("golden_min", "golden_max", "target_min", "target_max")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What a graph says about a tensor: the op that makes it, its shape, its place."""
+    """What a graph says about a tensor: the op that makes it, its shape, its place, and what the clip gives
+    that alone reads it."""
 
     op: str
     dims: tuple[int, ...]
     order: int
+    clipped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +97,38 @@ def read_graph_struct(path: str) -> dict[str, NodeInfo]:
     graph = content.get("graph")
     if isinstance(graph, dict):
         return _from_net(graph)
-    found: dict[str, NodeInfo] = {}
-    for node in content.values():
-        if not isinstance(node, dict):
-            raise InputError(f"{path}: no graph struct")
-        for name, dims in node.get("output_tensors", {}).items():
-            found[name] = NodeInfo(str(node.get("type", "")), tuple(dims), len(found))
-    return found
+    if not all(isinstance(node, dict) for node in content.values()):
+        raise InputError(f"{path}: no graph struct")
+    return _in_order(
+        (str(node.get("type", "")), node.get("input_tensors", {}), node.get("output_tensors", {}))
+        for node in content.values()
+    )
 
 
 def _from_net(graph: Mapping[str, Any]) -> dict[str, NodeInfo]:
-    found: dict[str, NodeInfo] = {}
     tensors = graph.get("tensors", {})
-    for node in graph.get("nodes", {}).values():
-        for name in node.get("output_names", ()):
-            dims = tuple(tensors.get(name, {}).get("dims", ()))
-            found[name] = NodeInfo(str(node.get("type", "")), dims, len(found))
+    dims = lambda names: {n: tensors.get(n, {}).get("dims", ()) for n in names}
+    return _in_order(
+        (str(node.get("type", "")), dims(node.get("input_names", ())), dims(node.get("output_names", ())))
+        for node in graph.get("nodes", {}).values()
+    )
+
+
+def _in_order(
+    nodes: Iterable[tuple[str, Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]],
+) -> dict[str, NodeInfo]:
+    """Tensors by name, of nodes with their type and the shapes of what they read and make."""
+    every = list(nodes)
+    readers: dict[str, list[tuple[str, str]]] = {}
+    for op, inputs, outputs in every:
+        for name in inputs:
+            readers.setdefault(name, []).append((op, next(iter(outputs), "")))
+    found: dict[str, NodeInfo] = {}
+    for op, _, outputs in every:
+        for name, dims in outputs.items():
+            behind = readers.get(name, [])
+            clipped = behind[0][1] if len(behind) == 1 and behind[0][0].startswith(CLIP) else ""
+            found[name] = NodeInfo(op, tuple(dims), len(found), clipped)
     return found
 
 
@@ -142,8 +161,18 @@ def verify(
             f"{found.folder} and {golden.folder} have no tensor in common",
             hint="give the names with --tensor_mapping, which the inference engine writes",
         )
+    joined = {n: graph[n].clipped for n in pairs if n in graph and _is_clipped(n, pairs, found, graph)}
+    pairs |= {n: pairs[other] for n, other in joined.items()}
     ranked = sorted(pairs, key=lambda n: graph[n].order if n in graph else len(graph))
-    return [_row(name, pairs, golden, found, plan, graph) for name in ranked]
+    return [_row(name, pairs, golden, found, plan, graph, joined.get(name, "")) for name in ranked]
+
+
+def _is_clipped(
+    name: str, pairs: Mapping[str, str], found: TensorFolder, graph: Mapping[str, NodeInfo]
+) -> bool:
+    """Whether fixed point computes a tensor together with the clip behind it: both hold the same."""
+    other = graph[name].clipped
+    return other in pairs and np.array_equal(found.read(name), found.read(other))
 
 
 def _golden_of(name: str, golden: TensorFolder, mapping: Mapping[str, str]) -> str | None:
@@ -152,11 +181,11 @@ def _golden_of(name: str, golden: TensorFolder, mapping: Mapping[str, str]) -> s
 
 def _row(
     name: str, pairs: Mapping[str, str], golden: TensorFolder, found: TensorFolder, plan: VerifierPlan,
-    graph: Mapping[str, NodeInfo],
+    graph: Mapping[str, NodeInfo], clipped: str,
 ) -> Row:  # fmt: skip
     info = graph.get(name, NodeInfo("", (), 0))
     values: dict[str, float] = {}
-    notes: list[str] = []
+    notes = [f"fused with the clip behind it: it holds what '{clipped}' does"] if clipped else []
     real, target = golden.read(pairs[name]), found.read(name)
     for chosen, tensors in [*((c, (name,)) for c in plan.default), *plan.special]:
         if tensors[0] not in (name, pairs[name]):
