@@ -50,7 +50,7 @@ def test_session(folder: Path) -> None:
         np.testing.assert_allclose(session.run({"x": X})["z"], EXPECTED, atol=1e-6)
 
 
-def test_tools(folder: Path, tmp_path: Path) -> None:
+def test_tools(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Model library, context binary and DLC keep the op and its package."""
     model(tmp_path / "m.onnx")
     X.tofile(tmp_path / "x.raw")
@@ -65,6 +65,8 @@ def test_tools(folder: Path, tmp_path: Path) -> None:
     binary = ["--binary_file", "ctx", "--output_dir", str(tmp_path)]
     assert run_tool("qnn-context-binary-generator", [*library, *cpu, *binary]) == 0
     assert run_tool("qairt-converter", [*source, "-o", str(tmp_path / "m.dlc"), *own]) == 0
+    assert run_tool("qairt-dlc-info", ["-i", str(tmp_path / "m.dlc")]) == 0
+    assert "MyPackage::ScaledTanh" in capsys.readouterr().out
     for kind in (library, ["--retrieve_context", f"{tmp_path}/ctx.bin"], ["--dlc_path", f"{tmp_path}/m.dlc"]):
         out = ["--input_list", str(tmp_path / "list.txt"), "--output_dir", str(tmp_path / "out")]
         assert run_tool("qnn-net-run", [*kind, *cpu, *out]) == 0

@@ -140,8 +140,18 @@ def test_a_package_that_does_not_load(folder: Path, tmp_path: Path) -> None:
     data[18] = 183
     (tmp_path / NAME).write_bytes(data)
     openqnn.load_custom_ops(folder / "my_ops.py")
+    package = f"{tmp_path / NAME}:{PROVIDER}"
     with pytest.raises(BackendError, match=f"{NAME}.*it is for aarch64, and this machine is x86_64"):
-        openqnn.Session(openqnn.convert(model()), "libQnnCpu.so", op_packages=f"{tmp_path / NAME}:{PROVIDER}")
+        openqnn.Session(openqnn.convert(model()), "libQnnCpu.so", op_packages=package).run({"x": X})
+
+
+def test_a_package_for_cpu_on_htp(folder: Path) -> None:
+    need("libQnnHtp.so")
+    openqnn.load_custom_ops(folder / "my_ops.py")
+    package = f"{folder / LIBRARY}:{PROVIDER}"
+    with pytest.raises(BackendError, match="for HTP it has no op_pkg_init") as caught:
+        openqnn.Session(openqnn.convert(model()), "libQnnHtp.so", op_packages=package).run({"x": X})
+    assert "composite" in caught.value.hint
 
 
 @pytest.mark.parametrize("library", ["libQnnCpu.so", "libQnnHtp.so"])

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from openqnn.errors import BackendError, OutputError, Problem, UnsupportedError
+from openqnn.worker import child as child_module
 from openqnn.worker.child import Child
 from openqnn.worker.messages import Done, Failed, Task
 from openqnn.worker.serve import Board, Reporter
@@ -96,6 +97,17 @@ def test_a_hang_is_a_message(kind: str, asked: list[Asked]) -> None:
     asked.append(one := Asked(kind, "hang"))
     with pytest.raises(BackendError, match=r"gave no answer in 2 s; last step: (step of hang|start)"):
         one.answer(timeout=2)
+
+
+def test_who_waits_is_told_of_a_long_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "_GLANCE", 0.2)
+    monkeypatch.setattr(child_module, "_PATIENCE", 0.5)
+    told: list[str] = []
+    child = Child(Task(work, ("hang",)))
+    with pytest.raises(BackendError, match="gave no answer"):
+        child.answer("a library", 2.5, tell=told.append)
+    child.end()
+    assert told == ["a library has been at one step for 0.5 s: step of hang; Ctrl-C ends it"]
 
 
 def test_time_to_open_is_a_limit_of_its_own(kind: str, asked: list[Asked]) -> None:

@@ -12,6 +12,11 @@ from openqnn.errors import BackendError, LibraryError, UsageError
 from openqnn.qnn.load_errors import explain_load
 
 _NOT_LOADED: Final = 4005
+_HTP_ENTRY: Final = "op_pkg_init"
+_FOR_HTP: Final = (
+    "HTP takes packages that Qualcomm's SDK compiles; without one say the op in QNN's ops:"
+    " @openqnn.composite, or `openqnn fuse --expand`"
+)
 TARGETS: Final = ("CPU", "HTP")
 _BACKENDS: Final = ("Cpu", "Htp", "Gpu", "Dsp")
 _ENDING: Final = "InterfaceProvider"
@@ -117,6 +122,8 @@ def _explained(error: BackendError, subject: str, package: OpPackageLibrary) -> 
     if code is None:
         return error
     reason, hint = _CODES[code]
+    if code == _NOT_LOADED and _HTP_ENTRY in error.message:
+        return BackendError(f"{subject}: {reason}: for HTP it has no {_HTP_ENTRY}", hint=_FOR_HTP)
     if code == _NOT_LOADED:
         told, _ = explain_load(package.path, error.message)
         if told != error.message:
@@ -129,10 +136,7 @@ def hinted(error: BackendError, registered: Sequence[str], *, is_htp: bool) -> B
     if error.hint:
         return error
     if "OP_PACKAGE_NOT_FOUND" in error.message and is_htp:
-        error.hint = (
-            "HTP takes packages that Qualcomm's SDK compiles; without one say the op in QNN's ops:"
-            " @openqnn.composite, or `openqnn fuse --expand`"
-        )
+        error.hint = _FOR_HTP
     elif "OP_PACKAGE_NOT_FOUND" in error.message:
         known = f"; registered are {', '.join(registered)}" if registered else ""
         error.hint = f"register its package: --op_packages PATH:PROVIDER, or Session(op_packages=...){known}"

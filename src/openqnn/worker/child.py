@@ -54,18 +54,19 @@ class DiedIdleError(Exception):
 
 
 class _Stay:
-    """How long a child has been at one step."""
+    """How long a child has been at one step; who waits is told once of each that takes long."""
 
-    def __init__(self) -> None:
-        self.step, self._since, self._told = "", time.monotonic(), False
+    def __init__(self, name: str, tell: Callable[[str], None] | None) -> None:
+        self._name, self._tell = name, tell
+        self._step, self._since, self._told = "", time.monotonic(), False
 
-    def is_long(self, step: str) -> bool:
-        """Whether it has stood there for long, once for each step."""
-        if step != self.step:
-            self.step, self._since, self._told = step, time.monotonic(), False
-        long = bool(step) and not self._told and time.monotonic() - self._since >= _PATIENCE
-        self._told = self._told or long
-        return long
+    def look(self, step: str) -> None:
+        if step != self._step:
+            self._step, self._since, self._told = step, time.monotonic(), False
+        if self._told or not step or self._tell is None or time.monotonic() - self._since < _PATIENCE:
+            return
+        self._told = True
+        self._tell(f"{self._name} has been at one step for {_PATIENCE:g} s: {step}; Ctrl-C ends it")
 
 
 class _Process(Protocol):
@@ -141,14 +142,13 @@ class Child:
         told of a step that takes long.
         """
         start = time.monotonic()
-        limit, at = opening or timeout, _Stay()
+        limit, at = opening or timeout, _Stay(name, tell)
         try:
             while True:
                 left = math.inf if limit is None else max(0.0, start + limit - time.monotonic())
                 if not self._connection.poll(min(left, _GLANCE)):
                     self._check_silence(name, left, limit, time.monotonic() - start)
-                    if tell is not None and at.is_long(self._board.read()):
-                        tell(f"{name} has been at one step for {_PATIENCE:g} s: {at.step}; Ctrl-C ends it")
+                    at.look(self._board.read())
                     continue
                 message = self._receive(name)
                 if isinstance(message, Word):

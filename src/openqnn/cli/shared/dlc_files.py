@@ -26,6 +26,8 @@ def dlc_nets(path: str) -> list[Net]:
 
 def layer_rows(net: Net) -> list[tuple[str, ...]]:
     """One row for each layer, with the shapes and encodings of what it computes."""
+    from openqnn.ir import op_key
+
     rows: list[tuple[str, ...]] = []
     for number, node in enumerate(net.nodes):
         outputs = [net.tensors[name] for name in node.outputs]
@@ -36,7 +38,8 @@ def layer_rows(net: Net) -> list[tuple[str, ...]]:
             if t.quant is not None
         )
         inputs = " ".join(name for name in node.inputs if name)
-        rows.append((str(number), node.name, node.op, inputs, " ".join(node.outputs), shapes, scales))
+        op = op_key(node.package, node.op)
+        rows.append((str(number), node.name, op, inputs, " ".join(node.outputs), shapes, scales))
     return rows
 
 
