@@ -59,7 +59,9 @@ class PackageReport:
         self.findings.append(Finding(what, ok, message, hint))
 
     def fail(self, what: str, error: OpenQnnError) -> None:
-        advice = "" if "op-package check" in error.hint else error.hint  # this is it
+        advice = error.hint
+        if "op-package check" in advice:  # this is it
+            advice = "is its kernel written, in src/ops?" if "kernel" in advice else ""
         self.add(what, False, error.message, advice)
 
 

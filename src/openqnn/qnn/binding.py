@@ -16,6 +16,7 @@ from openqnn.qnn import abi
 from openqnn.qnn.api import Api
 from openqnn.qnn.marshal import set_buffer
 from openqnn.qnn.net import Array, NetTensor, TensorKind
+from openqnn.qnn.op_package_library import of_a_kernel
 
 _Status = c.c_uint64  # a struct of one number, which is passed like the number itself
 _SPARE = 4  # elements behind an output: libQnnCpu's BoxWithNmsLimit always writes a row too many
@@ -105,7 +106,7 @@ class Binding:
         error = self._api.failure("graphExecute", code, self._subject, mark)
         if self._advice and "Expected number of" in error.message:  # nodes were left out when it was loaded
             error.hint = self._advice
-        return error
+        return of_a_kernel(error, self._subject)
 
     def start(self, profile: c.c_void_p | None = None) -> Pending:
         """Execute in the background. The library blocks here while its queue is full."""
@@ -135,7 +136,8 @@ class Pending:
         if not self._done.wait(timeout):
             raise BackendError(f"{self._subject}: no answer from graphExecuteAsync in {timeout:g} s")
         if self._code:
-            raise self._api.failure("graphExecuteAsync", self._code, self._subject, self._mark)
+            error = self._api.failure("graphExecuteAsync", self._code, self._subject, self._mark)
+            raise of_a_kernel(error, self._subject)
         return self._binding.outputs
 
     def _notify(self, parameter: int, code: int) -> None:

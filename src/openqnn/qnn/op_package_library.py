@@ -131,6 +131,16 @@ def _explained(error: BackendError, subject: str, package: OpPackageLibrary) -> 
     return BackendError(f"{subject}: {reason}: {error.message.removeprefix(subject + ': ')}", hint=hint)
 
 
+def of_a_kernel(error: BackendError, subject: str) -> BackendError:
+    """What to do where a graph with operations of other packages does not run."""
+    if "::" in subject and not error.hint:
+        error.hint = (
+            "a kernel of its package reports an error: is it written, in src/ops? `openqnn op-package check`"
+            " runs each alone"
+        )
+    return error
+
+
 def hinted(error: BackendError, registered: Sequence[str], *, is_htp: bool) -> BackendError:
     """What to do where a node's package is not registered, or does not take the node."""
     if error.hint:
