@@ -13,6 +13,7 @@ from onnx import helper
 import openqnn
 from openqnn.cli.main import main
 from openqnn.errors import UnsupportedError, UsageError
+from openqnn.frontends.custom_ops import forget_composites
 from tests.docs.valid import valid_record
 
 X = np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32)
@@ -67,6 +68,26 @@ def test_a_subgraph_and_its_repeats_become_nodes_and_come_back(graph: openqnn.Gr
     assert {n.package for n in back.graph.nodes} == {n.package for n in graph.nodes}
     np.testing.assert_allclose(outputs(back.graph), expected, rtol=1e-6)
     assert len(graph.nodes) == count, "the graph that was given stays"
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda q, x, *, factor=1.0: q.mul(q.tanh(x), q.constant(np.array([factor]))), ""),
+        (lambda q, x, *, factor=1.0: q.tang(x), r"'b'.*composite raised AttributeError.*test_fuse.py:\d+"),
+        (lambda q, x, *, factor=1.0: None, r"'b'.*composite .*test_fuse.py:\d+. does not give its results"),
+    ],
+)
+def test_composites_that_expand(graph: openqnn.Graph, function: Any, message: str) -> None:
+    fused = openqnn.fuse(graph, "MyPackage::ScaledTanh", ["x"], ["b"], {"factor": "two"})
+    forget_composites()
+    openqnn.composite("my.domain", "ScaledTanh")(function)
+    if message:
+        with pytest.raises(UnsupportedError, match=message):
+            openqnn.expand(fused.graph, "MyPackage::ScaledTanh")
+        return
+    back = openqnn.expand(fused.graph, "MyPackage::ScaledTanh")
+    np.testing.assert_allclose(outputs(back.graph), outputs(graph), rtol=1e-6)
 
 
 def test_only_the_named_place(graph: openqnn.Graph) -> None:

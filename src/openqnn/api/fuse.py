@@ -5,18 +5,20 @@ Both are proved before they are taken: the subgraph and what stands in for it co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from openqnn.errors import UnsupportedError, UsageError
+from openqnn.errors import OpenQnnError, UnsupportedError, UsageError
 from openqnn.frontends.custom_ops import composite_function
 from openqnn.ir import Array, Graph, Node, Value
 from openqnn.ir.clone import clone_graph
 from openqnn.ir.subgraph import subgraph
+from openqnn.ops import Builder
 from openqnn.ops.custom import CustomOp, custom_op_of, custom_ops
+from openqnn.ops.user_code import line_of, origin
 from openqnn.passes.edit import builder_at, scalar, supplant
 from openqnn.runtime.cpu.executable import CpuExecutable
 
@@ -126,8 +128,7 @@ def expand(graph: Graph, op: str) -> Replaced:
         old = subgraph(made, [node])
         new = clone_graph(old)
         for target, place in ((new, new.nodes[0]), (made, node)):
-            results = function(builder_at(target, place), *place.inputs, **given)
-            results = list(results) if isinstance(results, list | tuple) else [results]
+            results = _composed(function, builder_at(target, place), place, given)
             for before, after in zip(list(place.outputs), results, strict=True):
                 supplant(target, before, after)
         error = max(error, _proved(old, new, custom.key, old.outputs[0].name))
@@ -135,6 +136,24 @@ def expand(graph: Graph, op: str) -> Replaced:
     if not places:
         raise UsageError(f"the graph has no node of {custom.key}")
     return Replaced(made, tuple(places), error)
+
+
+def _composed(
+    function: Callable[..., Any], q: Builder, node: Node, attributes: Mapping[str, Any]
+) -> list[Value]:
+    """The values that the user's composite makes; what goes wrong in it is an error with its line."""
+    try:
+        made = function(q, *node.inputs, **attributes)
+    except OpenQnnError:
+        raise
+    except Exception as e:
+        raise UnsupportedError(
+            f"{node.where}: its composite raised {type(e).__name__}: {e} (at {line_of(e)})"
+        ) from e
+    results = list(made) if isinstance(made, list | tuple) else [made]
+    if len(results) < len(node.outputs) or not all(isinstance(r, Value) for r in results):
+        raise UnsupportedError(f"{node.where}: its composite ({origin(function)}) does not give its results")
+    return results
 
 
 def _declared(op: str) -> CustomOp:

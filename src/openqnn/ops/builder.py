@@ -229,6 +229,10 @@ class Builder(Vocabulary):
         """A one-element constant of the type of another value."""
         return self.const([number], like.dtype.numpy)
 
+    def constant(self, data: Any, name: str = "") -> Value:
+        array: Array = np.asarray(data)
+        return self.const(array, {"f": np.float32, "i": np.int32}.get(array.dtype.kind), name)
+
     def const(self, data: Any, dtype: Any = None, name: str = "") -> Value:
         array: Array = np.asarray(data, dtype)
         return self.graph.constant(name or f"{self.stem}.const", array, dtype_of(array.dtype))

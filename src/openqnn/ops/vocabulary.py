@@ -35,6 +35,10 @@ class Vocabulary(ABC):
     def scalar(self, number: float, like: Value) -> Value:
         """A one-element constant of the type of another value."""
 
+    @abstractmethod
+    def constant(self, data: Any, name: str = "") -> Value:
+        """A constant of an array, of 32 bits at most."""
+
     # -- arithmetic ------------------------------------------------------------------------------------------
 
     def _pair(self, op: str, a: Term, b: Term) -> Value:
