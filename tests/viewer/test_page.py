@@ -145,6 +145,9 @@ def test_an_address_leads_to_a_node(browser: Any, named: View, tmp_path: Path) -
         page.evaluate("location.hash = '#node=' + encodeURIComponent('/feature_network/layer1/layer1.0/Add')")
         page.wait_for_timeout(200)
         assert page.inner_text(SELECTED) == "/feature_network/layer1/layer1.0/Add"
+        page.evaluate("location.hash = '#node=feature_network_layer1_layer1_2_Add'")  # as libraries know it
+        page.wait_for_timeout(200)
+        assert page.inner_text(SELECTED) == "/feature_network/layer1/layer1.2/Add"
 
 
 def test_the_whole_graph_is_printed(browser: Any, named: View, tmp_path: Path) -> None:

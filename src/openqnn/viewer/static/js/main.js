@@ -83,11 +83,14 @@ function listen() {
   listenToPage({ t: () => changeTheme(!isDark()), "]": () => nextPass(1), "[": () => nextPass(-1), W: () => state.overlays[1] && nextWorst(state.overlays[1]) });
 }
 
+// Libraries know a node by a name that C takes.
+const inC = (name) => name.replace(/[^\p{L}\p{N}_]/gu, "_").replace(/^_+/, "");
+
 // An address that ends in #node=NAME leads to the node of this name, or to that which makes or reads the tensor.
 function goToAddress() {
   const name = new URLSearchParams(location.hash.slice(1)).get("node");
   if (!name) return;
-  const tests = [(node) => node.name === name, (node) => node.keys.includes(name), (node) => node.inputs.some((tensor) => tensor.name === name)];
+  const tests = [(node) => node.name === name, (node) => node.keys.includes(name), (node) => node.inputs.some((tensor) => tensor.name === name), (node) => inC(node.name) === inC(name)];
   for (const test of tests) {
     for (const pane of state.panes) {
       const node = pane.nodes.findIndex(test);
