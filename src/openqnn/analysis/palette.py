@@ -45,7 +45,7 @@ thead th {{ position: sticky; top: 0; background: var(--group); cursor: pointer;
 th[aria-sort]::after {{ content: " \\25B4"; }} th[aria-sort="descending"]::after {{ content: " \\25BE"; }}
 td.n, th.n, .n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
 td.name {{ font-family: ui-monospace, monospace; font-size: 12px; }}
-td.name, td.long, td:has(> a) {{ overflow-wrap: anywhere; min-width: 14rem; }}
+td.name, td.long, td:has(> a) {{ overflow-wrap: anywhere; min-width: 11rem; }}
 .bad {{ color: var(--bad); font-weight: 600; }} .good {{ color: var(--good); font-weight: 600; }}
 .scroll {{ overflow-x: auto; }} svg text {{ fill: currentColor; }}
 input {{ font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);

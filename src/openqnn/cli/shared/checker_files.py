@@ -164,7 +164,7 @@ def _table(nodes: Mapping[Node, Mapping[str, bool]], view: str) -> str:
 def _words(node: Node, view: str) -> tuple[str, ...]:
     """What a row begins with, as HTML: names lead to the node in the viewer's page."""
     op, name, kind = node
-    return node_link(op, view), node_link(name, view), escape(kind)
+    return node_link(op, view, name), node_link(name, view), escape(kind)
 
 
 def _word(passed: bool | None) -> str:
