@@ -86,6 +86,20 @@ def test_groups_open_and_close_by_keys(browser: Any, named: View, tmp_path: Path
         assert pane(page, "121 nodes")
 
 
+def test_the_group_that_holds_most_is_open_at_the_start(browser: Any, tmp_path: Path) -> None:
+    """However much is in it, and also inside of another; long names of ops stay within their boxes."""
+    chain = [
+        ViewNode(f"call/call/net/op_{i}", "DEPTHWISE_CONV_2D_WIDE", inputs=(ViewTensor(f"t{i}", ""),),
+                 outputs=(ViewTensor(f"t{i + 1}", ""),))
+        for i in range(200)
+    ]  # fmt: skip
+    ends = [ViewNode(f"out_{i}", "Output", inputs=(ViewTensor(f"t{200 - i}", ""),)) for i in range(12)]
+    view = View("nested", "test", (*chain, *ends))
+    with page_of(browser, html_page([view]), tmp_path) as page:
+        assert pane(page, "call/net/op_7<")
+        assert pane(page, 'textLength="150" lengthAdjust="spacingAndGlyphs">DEPTHWISE_CONV_2D_WIDE')
+
+
 def test_search_knows_fields_and_letters(browser: Any, named: View, tmp_path: Path) -> None:
     with page_of(browser, html_page([named]), tmp_path) as page:
         counts = {}

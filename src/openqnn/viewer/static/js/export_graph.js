@@ -47,6 +47,15 @@ function groupText(pane, item, colours) {
   return `${box(item, `fill="${colours.group}" stroke="${colours.edge}"`)}<text x="${item.x + 10}" y="${item.y + 18}" font-size="12" font-weight="600" fill="${colours.dim}">${escaped(name)}</text>`;
 }
 
+const ruler = element("canvas").getContext("2d");
+
+// A text in the middle of a box; its letters are made narrower where it is wider.
+function lineText(text, x, y, size, weight, most) {
+  ruler.font = `${weight} ${size}px system-ui, sans-serif`;
+  const fitted = ruler.measureText(text).width > most ? ` textLength="${most}" lengthAdjust="spacingAndGlyphs"` : "";
+  return `<text x="${x}" y="${y}" font-size="${size}" font-weight="${weight}"${fitted}>${escaped(text)}</text>`;
+}
+
 function itemText(pane, item, colours) {
   const group = pane.tree.isGroup(item.id) ? pane.tree.group(item.id) : null;
   const fill = fillOf(pane, item.id);
@@ -62,8 +71,8 @@ function itemText(pane, item, colours) {
   const strips = stripsOf(pane, item).map((strip) => stripText(strip, colours.card)).join("");
   const top = item.y - (strips ? 3 : 0);
   return `<g fill="${fill ? inkOn(fill) : colours.ink}" text-anchor="middle">${stack}${box(item, card)}${marks}${strips}`
-    + `<text x="${middle}" y="${top + 18}" font-size="13" font-weight="600">${escaped(shortened(first, 22))}</text>`
-    + `<text x="${middle}" y="${top + 33}" font-size="11">${escaped(shortened(second, 26))}</text>`
+    + lineText(shortened(first, group ? 20 : 24), middle, top + 18, 13, 600, item.width - 14)
+    + lineText(shortened(second, 27), middle, top + 33, 11, 400, item.width - 14)
     + `<title>${escaped(pane.nameOf(item.id))}</title></g>`;
 }
 

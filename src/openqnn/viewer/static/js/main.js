@@ -102,8 +102,9 @@ function goToAddress() {
 }
 
 function showWayBack() {
-  byId("to-start").href = `/?${new URLSearchParams({ token: new URLSearchParams(location.search).get("token") || "" })}`;
-  byId("to-start").hidden = false;
+  const link = element("a", "Start page", "button");
+  link.href = `/?${new URLSearchParams({ token: new URLSearchParams(location.search).get("token") || "" })}`;
+  document.querySelector("header").prepend(link);
 }
 
 function start() {

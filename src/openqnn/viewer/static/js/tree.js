@@ -1,7 +1,7 @@
 // The groups of one pane: which are open, what stands for a node while groups around it are closed.
 
 const MOST_AT_START = 160; // items that are shown before anybody opens a group
-const LEAST_AT_START = 10; // a group that holds nearly everything is opened, however much is in it
+const LEAST_AT_START = 24; // a group that holds most nodes is opened where no more is shown, however much is in it
 
 export class Tree {
   constructor(record) {
@@ -31,7 +31,7 @@ export class Tree {
     while (waiting.length) {
       const item = waiting.shift();
       const group = this.group(item);
-      const few = item === largest && shown < LEAST_AT_START;
+      const few = (item === largest || 2 * group.size > this.count) && shown < LEAST_AT_START;
       if (group.repeat || (shown + group.items.length > MOST_AT_START && !few)) continue;
       this.open.add(item);
       shown += group.items.length;
