@@ -40,6 +40,9 @@ def test_a_planted_fault_is_told_and_mended(folder: Path) -> None:
     assert "saturation" in done.out
     assert ": better" in done.out
     assert json.loads(fix.read_text())["activation_encodings"]
+    words = ("--samples", "1", "--fix", str(fix), "--no_attribution", "--json")
+    again = debug(folder, "--quantized", str(folder / "planted.oqnn"), *words)
+    assert json.loads(again.out)["broken"] and f"{fix}: " in again.err
 
 
 def test_the_worst_layers_on_the_library(folder: Path) -> None:
