@@ -21,7 +21,7 @@ from tests.docs.blocks import blocks_of
 from tests.guide.test_guide import simple_model
 from tests.libraries import need
 
-PAGE = Path(__file__).parent / "printed" / "tutorial.md"
+PAGE = Path(__file__).parent / "printed" / "tutorial.txt"
 
 
 def printed(words: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from tests.libraries import need
 from tests.models.fetch import model_path
 
 HERE = Path(__file__).parent / "printed"
-BLOCKS = blocks_of(HERE / "page.md")
+BLOCKS = blocks_of(HERE / "page.txt")
 CPP = [block.text for block in BLOCKS if block.language == "cpp"]
 
 
@@ -60,7 +60,7 @@ def test_it_opens_a_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "onnxruntime", openqnn)
     (text,) = (block.text for block in BLOCKS if "import onnxruntime as ort" in block.text)
     names: dict[str, Any] = {"model_path": folder / "model.qdq.onnx"}
-    exec(compile(text.replace("}])`", "}])"), "page.md", "exec"), names)  # a stray mark stands at its end
+    exec(compile(text.replace("}])`", "}])"), "page.txt", "exec"), names)  # a stray mark stands at its end
     sample = {"Input3": np.random.default_rng(3).random((1, 1, 28, 28)).astype(np.float32)}
     with names["sess"] as session, openqnn.InferenceSession(folder / "model.qdq.onnx") as ours:
         found, wanted = session.run(None, sample)[0], ours.run(None, sample)[0]
