@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from openqnn.viewer.match_views import match_views
 from openqnn.viewer.open_views import open_views
 from openqnn.viewer.page import html_page
 from openqnn.viewer.read_overlays import read_overlays
+from openqnn.viewer.view import Mark
 from tests.cli.tool import openqnn as command
 from tests.cli.tool import tool
 from tests.models.fetch import model_path, static_shapes
@@ -92,6 +94,13 @@ def test_what_differs_is_named() -> None:
     assert found["right"] == {1: ["changed", "op: Relu -> Sigmoid"]}
     other = match_views(first, view_from_graph(graph("z"), "c", "QNN graph"))
     assert other["left"][2] == ["removed"] and other["right"][2] == ["added"]
+
+
+def test_an_output_has_no_mark_of_the_node_of_its_name() -> None:
+    made = graph()
+    made.nodes[0].name = made.outputs[0].name
+    view = replace(view_from_graph(made, "a", "comparison"), marks={"y": Mark(("accuracy",), ("1 %",))})
+    assert [node.name for node in view.nodes] == ["x", "y", "y"] and list(view.mark_records()) == [1]
 
 
 def test_names_cannot_leave_the_data(tmp_path: Path) -> None:

@@ -135,8 +135,9 @@ class View:
     file: str = ""
 
     def mark_records(self) -> dict[int, dict[str, Any]]:
-        """Marks by the numbers of nodes."""
-        numbered = ((i, self.marks.get(node.name)) for i, node in enumerate(self.nodes))
+        """Marks by the numbers of nodes; a graph's output often has the name of the node that makes it."""
+        nodes = ((i, node) for i, node in enumerate(self.nodes) if node.op not in ("Input", "Output"))
+        numbered = ((i, self.marks.get(node.name)) for i, node in nodes)
         return {i: mark.record() for i, mark in numbered if mark is not None}
 
     def edges(self) -> list[tuple[int, int, str]]:
