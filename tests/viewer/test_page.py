@@ -132,6 +132,24 @@ def test_several_overlays_at_once(browser: Any, tmp_path: Path) -> None:
         assert page.locator(".legend").count() == 2
 
 
+def test_the_next_worst_is_no_output_of_the_same_name(browser: Any, tmp_path: Path) -> None:
+    tensors = [ViewTensor(name, "float32") for name in "xyz"]
+    nodes = [
+        ViewNode("y", "Relu", inputs=(tensors[0],), outputs=(tensors[1],)),
+        ViewNode("z", "Sigmoid", inputs=(tensors[1],), outputs=(tensors[2],)),
+        ViewNode("z", "Output", inputs=(tensors[2],)),
+    ]
+    view = View("three", "test", tuple(nodes), overlays=(Overlay("error", {"y": 1.0, "z": 2.0}),))
+    with page_of(browser, html_page([view]), tmp_path) as page:
+        page.select_option("#overlay", "error")
+        page.locator("canvas.graph").focus()
+        told: list[str] = []
+        for _ in range(3):
+            page.keyboard.press("w")
+            told.append(page.inner_text("#panel dd >> nth=0"))
+        assert told == ["Sigmoid", "Relu", "Sigmoid"]
+
+
 def test_passes_and_their_reasons(browser: Any, passes: dict[str, Any], tmp_path: Path) -> None:
     with page_of(browser, html_of(passes), tmp_path) as page:
         page.click("#passes button:has-text('activations')")

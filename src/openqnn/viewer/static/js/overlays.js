@@ -54,7 +54,7 @@ export function overlayColour(pane, item, index) {
   const overlay = overlayOf(pane, chosen.title);
   if (!overlay) return "";
   const scale = scaleOf(chosen.title);
-  const names = pane.tree.nodesIn(item).map((node) => pane.nodes[node].name);
+  const names = pane.tree.nodesIn(item).map((node) => pane.names[node]);
   if (overlay.labels) return wordColour(names.map((name) => overlay.labels[name]), scale);
   const shares = names.map((name) => overlay.values[name]).filter((value) => value !== undefined && value !== null).map((value) => shareOf(scale, value));
   if (!shares.length) return "";
@@ -156,7 +156,7 @@ function rankedOf(title) {
   const overlay = pane && overlayOf(pane, title);
   if (!overlay) return [];
   const known = overlay.labels || overlay.values;
-  const found = pane.nodes.map((node, index) => ({ pane, node: index, value: known[node.name] })).filter(({ value }) => value !== undefined && value !== null);
+  const found = pane.names.map((name, node) => ({ pane, node, value: known[name] })).filter(({ value }) => value !== undefined && value !== null);
   if (!overlay.labels) return found.sort((a, b) => (scale.least ? a.value - b.value : b.value - a.value));
   const counts = new Map();
   found.forEach(({ value }) => counts.set(value, (counts.get(value) || 0) + 1));

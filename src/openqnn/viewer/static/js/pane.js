@@ -23,6 +23,9 @@ export class Pane {
     this.selected = -1;
     this.differences = new Map();
     this.frames = 0;
+    // A graph's output often has the name of the node that makes it: what is known by the name is of that node.
+    const makers = new Set(this.nodes.filter((node) => node.op !== "Output").map((node) => node.name));
+    this.names = this.nodes.map((node) => (node.op === "Output" && makers.has(node.name) ? null : node.name));
     this.linkEdges();
     this.build();
     this.arrange();
