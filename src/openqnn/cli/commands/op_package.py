@@ -69,15 +69,15 @@ def _print(path: str, report: PackageReport) -> None:
     print(f"{Path(path).name}: " + ("works" if report.ok else "does not work"))
 
 
-def _write(options: OpPackageCheck) -> int:
+def _write(options: OpPackageCheck) -> Report:
     from openqnn.api.custom_ops import write_declaration
     from openqnn.errors import UsageError
 
     if not options.output:
         raise UsageError("-o is required: where the declaration goes", hint="-o package.xml, or -o my_ops.py")
     write_declaration(options.library, options.output)
-    print(f"{options.output}: what {options.library} declares")
-    return 0
+    record = {"written": options.output, "source": options.library}
+    return Report(record, lambda: print(f"{options.output}: what {options.library} declares"))
 
 
 COMMAND = Command(
