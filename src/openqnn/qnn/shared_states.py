@@ -72,7 +72,10 @@ def check_alike(states: Mapping[str, Sequence[Stored]]) -> None:
 
 
 def check_caches(nets: Sequence[Net]) -> None:
-    """The same for graphs of any files: caches by their names, whose shapes differ in one axis at most."""
+    """UsageError where graphs of any files store a cache differently, as far as names and shapes tell.
+
+    Its shapes differ in one axis at most, the length.
+    """
     if len(nets) < 2:
         return
     named = state_names([n.inputs for n in nets], [n.outputs for n in nets], CACHES)

@@ -11,6 +11,7 @@ from openqnn.targets.htp.ranks import has_too_many_axes, view
 from openqnn.targets.htp.rules import Instead, Refusal, again, fixed_rule, rule, takes
 
 MOST_STEPS = 128
+MOST_COORDINATES = 3  # with what is read at each, the axes that GatherNd takes
 _COMBINE = {"ADD": Builder.add, "MUL": Builder.mul, "MAX": Builder.maximum}
 
 takes("Gather", "GatherElements", kinds="FI")
@@ -54,16 +55,12 @@ def gather_of_booleans(node: Node, b: Builder) -> Instead:
 def coordinates_in_a_row(node: Node, b: Builder) -> Instead:
     # Coordinates of five axes validate, and fail in finalize (1002). What is read at each is one axis.
     x, places = node.x(0), node.x(1)
-    if not has_too_many_axes(node) or node.params.get("batch_dims"):
+    lead = x.shape[: places.shape[-1]]
+    if not has_too_many_axes(node) or node.params.get("batch_dims") or len(lead) > MOST_COORDINATES:
         return None
-    count = places.shape[-1]
-    rest = x.shape[count:]
-    data = view(b, x, (*x.shape[:count], prod(rest))) if rest else x
-    rows = view(b, places, (places.size // count, count))
-    shape = (rows.shape[0], prod(rest)) if rest else (rows.shape[0],)
-    if data is x and rows is places:
-        return None
-    return view(b, again(b, node, data, rows, shape=shape), node.out.shape)
+    inner, count = prod(x.shape[len(lead) :]), prod(places.shape[:-1])
+    data, rows = view(b, x, (*lead, inner)), view(b, places, (count, len(lead)))
+    return view(b, again(b, node, data, rows, shape=(count, inner)), node.out.shape)
 
 
 @rule("Gather")
