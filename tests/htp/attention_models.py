@@ -173,6 +173,8 @@ ROWS
 
 MiniLM's first token spreads over 1600 steps of its residual's 16 bits, the others over 100: the LayerNorm
 behind enlarges what single steps differ by, and its own results are within one step on both.
+Which sentences it reads decides: on eight others, calibrated on 16 others, it has 55.6 dB in the simulation
+and 55.8 on libQnnHtp, and 59.7 between them.
 """.replace("ROWS", "\n".join(f"| {' | '.join(map(str, row))} |" for row in BY_HAND))
 
 
