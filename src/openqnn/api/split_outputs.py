@@ -17,6 +17,9 @@ def split_outputs(graph: Graph, names: Collection[str] = ()) -> Graph:
     outputs in `names` are split in any case, into all that they are joined from. A part that was a tensor of
     its own keeps that name, another gets the output's with a number.
     """
+    if not isinstance(graph, Graph):
+        said = f"a {type(graph).__name__} is no graph whose outputs can be split"
+        raise UsageError(said, hint="openqnn.convert makes a graph of a model")
     if isinstance(names, str):
         raise UsageError(f"names is a list of outputs, not {names!r}", hint=f"[{names!r}]")
     if any(v.dtype.is_fixed for n in graph.nodes for v in n.outputs):

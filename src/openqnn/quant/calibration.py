@@ -53,6 +53,8 @@ def calibrate(
     the graph's are taken apart. `threads` is how many cores to use, all by default. Raises InputError when
     there is no sample at all or one does not fit.
     """
+    if threads < 0:
+        raise UsageError(f"threads is {threads}, and must be a number of cores, or 0 for all of them")
     values = _values(graph, wanted)
     computed = [v for v in values if not v.is_constant]
     found = {v.name: _of_constant(v, wanted[v.name]) for v in values if v.is_constant}

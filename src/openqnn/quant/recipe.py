@@ -159,4 +159,4 @@ def _check_blocks(size: int, weight_bw: int) -> None:
 
 def _one_of(what: str, value: int, allowed: tuple[int, ...]) -> None:
     if value not in allowed:
-        raise UsageError(f"{what} is {value}, and must be one of {', '.join(map(str, allowed))}")
+        raise UsageError(f"{what} is {value!r}, and must be one of {', '.join(map(str, allowed))}")

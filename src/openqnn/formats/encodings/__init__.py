@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable
 
-from openqnn.errors import InputError, OpenQnnWarning
+from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.formats.atomic import replacing
 from openqnn.formats.encodings import v0, v1, v2
 from openqnn.formats.encodings.fields import Json, Place, load_json
@@ -37,6 +37,9 @@ _SECTIONS = {"activation_encodings", "param_encodings", "encodings"}
 
 def read_encodings(path: str | os.PathLike[str]) -> EncodingsFile:
     """The tensors of a file; InputError with file, tensor and field where it makes no sense."""
+    given: object = path
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"a {type(given).__name__} is no path of an encodings file", hint="overrides.json")
     content, place = load_json(path), Place(path)
     idle = [key for key in content if key in _WIDTHS]
     if idle:
