@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from openqnn.errors import InputError, OpenQnnWarning, UsageError
 from openqnn.formats.atomic import replacing
@@ -37,7 +38,7 @@ _SECTIONS = {"activation_encodings", "param_encodings", "encodings"}
 
 def read_encodings(path: str | os.PathLike[str]) -> EncodingsFile:
     """The tensors of a file; InputError with file, tensor and field where it makes no sense."""
-    given: object = path
+    given: Any = path
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"a {type(given).__name__} is no path of an encodings file", hint="overrides.json")
     content, place = load_json(path), Place(path)
