@@ -18,6 +18,7 @@ from openqnn.emit.read_net_json import read_net_json
 from openqnn.ir import DType, Graph
 from openqnn.ops import Builder
 from tests.cli.tool import openqnn, tool
+from tests.models.fetch import model_path
 
 X = np.random.default_rng(0).standard_normal((1, 8, 8, 16)).astype(np.float32)
 
@@ -59,6 +60,23 @@ def test_the_csv_names_nodes_reasons_and_neighbours(files: list[str]) -> None:
     assert "x:[1, 8, 8, 16]" in found["ElementWiseDivide"]["Input_tensor_name:[dims]"]
     assert json.loads(found["Prelu"]["Parameters"])["Next node"] == [found["Conv2d"]["Graph/Node_name"]]
     assert not Path("out/m_modified.cpp").exists()
+
+
+def test_a_converter_checks_what_it_made(tmp_path: Path) -> None:
+    """With the older way to ask, the same rows as the checker's own."""
+    target = tmp_path / "made" / "net.cpp"
+    words = ["-i", model_path("mtcnn_onet"), "-o", target, "--arch_checker"]
+    done = tool("qnn-onnx-converter", *words)
+    assert done.code == 0, done.err
+    again = tool("qnn-architecture-checker", "-i", target.with_name("net_net.json"), "-o", tmp_path / "alone")
+    assert again.code == 0, again.err
+    (alone,) = (tmp_path / "alone").iterdir()
+    first, second = (
+        [row["Issue"] for row in csv.DictReader(path.read_text().splitlines())]
+        for path in (target.with_name("net_architecture_checker.csv"), alone)
+    )
+    assert first == second
+    assert len(first) > 3
 
 
 def test_show_lists_changes_and_makes_none(files: list[str]) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from openqnn.options.field import option, refused
+from openqnn.options.field import option
 from openqnn.options.source import custom_ops
-
-NO_ARCH_CHECKER = "the architecture checker is a tool of its own, and not part of this version"
 
 
 def op_package_lib() -> Any:
@@ -82,6 +80,7 @@ class QairtPackages:
 class Checker:
     """Architecture checker."""
 
-    arch_checker: None = refused(
-        "--arch_checker", why=NO_ARCH_CHECKER, help="advice on layers that run slowly on the NPU"
-    )
+    arch_checker: bool = option(
+        False, "--arch_checker",
+        help="also write what qnn-architecture-checker says about the model, as a csv beside it",
+    )  # fmt: skip

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openqnn.cli.shared.architecture_csv import check_converted_graph
 from openqnn.cli.shared.converting import (
     BATCHNORM_FOLDING,
     DEAD_CODE,
@@ -97,7 +98,7 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     io = read_options(arguments, ConverterIo)
     steps, output = read_options(arguments, ConverterSteps), read_options(arguments, ConverterOutput)
     packages = read_options(arguments, Packages)
-    for group in (Checker, LaterConverter, LaterQuantizer):
+    for group in (LaterConverter, LaterQuantizer):
         read_options(arguments, group)
     kept, asked = read_options(arguments, KeptNodes), read_asked(arguments)
     if any(kind != "layout" for kind, _ in io.preserve_io):  # files for calibration have these types, too
@@ -137,6 +138,8 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     elif not asked.encodings.ignore_encodings:
         _say_unused_encodings(graph)
     _write_source(graph, target, output, packages.package_name, copyright_text, command)
+    if read_options(arguments, Checker).arch_checker:
+        check_converted_graph(graph, target)
     if asked.encodings.dump_encoding_json:
         print(write_encodings(told, target))
     return 0

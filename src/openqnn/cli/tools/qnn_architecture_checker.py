@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openqnn.cli.command import Tool
+from openqnn.cli.shared.architecture_csv import SUFFIX, write_architecture_csv
 from openqnn.errors import UsageError
 from openqnn.options.architecture import ArchitectureOptions
 from openqnn.options.field import read_options
@@ -18,20 +16,8 @@ from openqnn.options.packages import OwnOps
 
 if TYPE_CHECKING:
     from openqnn.analysis.architecture_rule import Finding
-    from openqnn.qnn.net import Net, NetNode
+    from openqnn.qnn.net import Net
 
-COLUMNS = (
-    "Graph/Node_name",
-    "Issue",
-    "Recommendation",
-    "Type",
-    "Input_tensor_name:[dims]",
-    "Output_tensor_name:[dims]",
-    "Parameters",
-    "Modification",
-    "Modification_info",
-)
-NOTHING = "N/A"
 SHOW = "show"
 ALL = "all"
 APPLY = "apply="
@@ -53,8 +39,8 @@ def run_architecture_checker(arguments: Namespace, _: str) -> int:
     if rules:
         changed, done = change_architecture(net, rules)
         _write_model(changed, net, folder, options.bin)
-    target = folder / f"{net.name}_architecture_checker.csv"
-    _write_csv(target, net, findings, done)
+    target = folder / f"{net.name}{SUFFIX}"
+    write_architecture_csv(target, net, findings, done)
     if options.modify == SHOW:
         _show_changes(findings)
     print(f"{target}: {len(findings)} findings")
@@ -100,57 +86,6 @@ def _write_model(changed: Net, net: Net, folder: Path, weights: str) -> None:
     with together():
         written = write_model_source([changed], f"{stem}.cpp")
     print(f"{written.cpp}, {written.net_json}")
-
-
-def _write_csv(target: Path, net: Net, findings: Sequence[Finding], done: Mapping[str, str]) -> None:
-    from openqnn.formats.atomic import replacing
-
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    for finding in findings:
-        writer.writerow(_row(net, finding, done))
-    with replacing(target) as file:
-        file.write(text.getvalue().encode("utf-8"))
-
-
-def _row(net: Net, finding: Finding, done: Mapping[str, str]) -> list[str]:
-    from openqnn.analysis.architecture_rules import RULES
-
-    node = finding.node
-    if node is None:
-        return ["Graph", finding.issue, finding.advice, *[NOTHING] * 6]
-    possible = next(rule.modification for rule in RULES if rule.id == finding.rule)
-    said = done.get(node.name, "") if possible else ""
-    return [
-        node.name,
-        finding.issue,
-        finding.advice,
-        node.op,
-        _tensors(net, [name for name in node.inputs if name is not None]),
-        _tensors(net, node.outputs),
-        _parameters(net, node),
-        possible or NOTHING,
-        said or NOTHING,
-    ]
-
-
-def _tensors(net: Net, names: Sequence[str]) -> str:
-    return ", ".join(f"{name}:{list(net.tensors[name].dims)}" for name in names)
-
-
-def _parameters(net: Net, node: NetNode) -> str:
-    """The node's parameters, and its neighbours."""
-    found: dict[str, Any] = {}
-    for name, value in node.params:
-        found[name] = getattr(value, "value", None)
-        data = getattr(value, "data", None)
-        if data is not None:
-            found[name] = data.tolist()
-    makers = {name: other.name for other in net.nodes for name in other.outputs}
-    found["Previous node"] = [makers[name] for name in node.inputs if name in makers]
-    found["Next node"] = [other.name for other in net.nodes if set(node.outputs) & set(other.inputs)]
-    return json.dumps(found)
 
 
 TOOL = Tool(
