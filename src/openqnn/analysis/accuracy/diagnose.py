@@ -216,10 +216,8 @@ class _Doctor:
         found, expected = _sqnr(real, _numbers(other)), self._usual_weight(value, real)
         if expected - found >= WORSE and tally.decibels(tally.weight) < HEARD:
             name, detail = self._weight_cause(real, other, found, expected)
-            heard = tally.decibels(tally.weight)
-            if name == "weights-differ" and (found >= FEW or heard >= max(found + FITTED, WRONG)):
-                return  # an algorithm moved them so that the result is closer: no fault
-            yield Finding(CAUSES[name], value.name, detail, expected - found)
+            if name != "weights-differ" or not _is_fitted(tally, found):
+                yield Finding(CAUSES[name], value.name, detail, expected - found)
         elif found < FEW and value.rank > 1 and (spread := _spread(real, other.encoding)) > SPREAD:
             detail = f"{found:.1f} dB with one scale; the largest channel is {spread:.0f} times the median"
             yield Finding(CAUSES["channel-spread"], value.name, detail, FEW - found)
@@ -255,8 +253,7 @@ class _Doctor:
         effect = _bounded(decibels(tally.signal, gap))
         alone = _bounded(tally.decibels(tally.own + 1e-30))
         cause = _bias_cause(found, other)
-        fitted = effect >= CORRECTED or tally.decibels(tally.weight) >= effect + FITTED
-        if effect < min(QUIET, alone - WORSE) and not (cause == "bias-differs" and fitted):
+        if effect < min(QUIET, alone - WORSE) and not _is_corrected(cause, tally, effect):
             detail = f"its effect on the result is {effect:.1f} dB"
             yield Finding(CAUSES[cause], value.name, detail, alone - effect)
 
@@ -361,6 +358,17 @@ def _sqnr(real: Array, found: Array) -> float:
     return decibels(
         float(np.square(real, dtype=np.float64).sum()), float(np.square(gap, dtype=np.float64).sum())
     )
+
+
+def _is_fitted(tally: Tally, found: float) -> bool:
+    """Whether an algorithm may have moved weights, so that the result is closer than they are."""
+    return found >= FEW or tally.decibels(tally.weight) >= max(found + FITTED, WRONG)
+
+
+def _is_corrected(cause: str, tally: Tally, effect: float) -> bool:
+    """Whether a bias may have been moved, so that the result is closer."""
+    makes_up = effect >= CORRECTED or tally.decibels(tally.weight) >= effect + FITTED
+    return cause == "bias-differs" and makes_up
 
 
 def _bias_cause(found: Array, other: Value | None) -> str:

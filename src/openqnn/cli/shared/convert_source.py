@@ -138,11 +138,15 @@ def convert_source(arguments: Namespace, command: str, source: SourceRequest) ->
     elif not asked.encodings.ignore_encodings:
         _say_unused_encodings(graph)
     _write_source(graph, target, output, packages.package_name, copyright_text, command)
-    if read_options(arguments, Checker).arch_checker:
-        check_converted_graph(graph, target)
+    _check_architecture(arguments, graph, target)
     if asked.encodings.dump_encoding_json:
         print(write_encodings(told, target))
     return 0
+
+
+def _check_architecture(arguments: Namespace, graph: Graph, target: Path) -> None:
+    if read_options(arguments, Checker).arch_checker:
+        check_converted_graph(graph, target)
 
 
 def _say_unused_encodings(graph: Graph) -> None:
