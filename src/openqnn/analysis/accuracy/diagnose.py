@@ -216,7 +216,7 @@ class _Doctor:
         found, expected = _sqnr(real, _numbers(other)), self._usual_weight(value, real)
         if expected - found >= WORSE and tally.decibels(tally.weight) < HEARD:
             name, detail = self._weight_cause(real, other, found, expected)
-            if name != "weights-differ" or not _is_fitted(tally, found):
+            if not _is_fitted(name, tally, found):
                 yield Finding(CAUSES[name], value.name, detail, expected - found)
         elif found < FEW and value.rank > 1 and (spread := _spread(real, other.encoding)) > SPREAD:
             detail = f"{found:.1f} dB with one scale; the largest channel is {spread:.0f} times the median"
@@ -360,9 +360,10 @@ def _sqnr(real: Array, found: Array) -> float:
     )
 
 
-def _is_fitted(tally: Tally, found: float) -> bool:
+def _is_fitted(cause: str, tally: Tally, found: float) -> bool:
     """Whether an algorithm may have moved weights, so that the result is closer than they are."""
-    return found >= FEW or tally.decibels(tally.weight) >= max(found + FITTED, WRONG)
+    closer = found >= FEW or tally.decibels(tally.weight) >= max(found + FITTED, WRONG)
+    return cause == "weights-differ" and closer
 
 
 def _is_corrected(cause: str, tally: Tally, effect: float) -> bool:
