@@ -176,10 +176,14 @@ def test_images_are_channel_last_where_the_op_says_so() -> None:
         np.testing.assert_allclose(session.run({"x": X})["z"], RELU_X.mean(1, keepdims=True), atol=1e-6)
 
 
-def test_several_outputs_and_types() -> None:
-    openqnn.custom_op("my.Package", "Split", outputs=("low", "place"), types=("float32", "int32"))(
+@pytest.mark.parametrize("types", [("float32", "int32"), {"x": ("float32", "ufixed8"), "place": ("int32",)}])
+def test_several_outputs_and_types(types: Any) -> None:
+    openqnn.custom_op("my.Package", "Split", outputs=("low", "place"), types=types)(
         lambda x: (x * np.float32(0.5), np.argsort(x, -1))
     )
+    low, place = custom_ops()[0].declared.outputs
+    assert (place.datatypes == ("QNN_DATATYPE_INT_32",)) == isinstance(types, dict)
+    assert "QNN_DATATYPE_FLOAT_32" in low.datatypes
     graph = openqnn.convert(model(op="Split", outputs=2))
     assert [v.dtype.label for v in graph.nodes[1].outputs] == ["float32", "int32"]
     with openqnn.Session(graph) as session:
@@ -219,6 +223,8 @@ def test_wrong_functions(function: Any, message: str) -> None:
     ("settings", "message"),
     [
         ({"types": ("float31",)}, "'float31' is no data type"),
+        ({"types": {"x": ("float31",)}}, "'float31' is no data type"),
+        ({"types": {"q": ("float32",)}}, "there is no tensor 'q'"),
         ({"backends": ("TPU",)}, "'TPU' is no backend"),
         ({"layouts": {"q": "NHWC"}}, "there is no tensor 'q'"),
         ({"layouts": {"x": "HWC"}}, "'HWC' is no layout"),

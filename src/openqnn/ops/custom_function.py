@@ -33,7 +33,7 @@ def custom_op(
     *,
     domain: str | None = None,
     outputs: Sequence[str] = ("out",),
-    types: Sequence[str] = ("float32",),
+    types: Sequence[str] | Mapping[str, Sequence[str]] = ("float32",),
     layouts: Mapping[str, str] | None = None,
     static: Sequence[str] = (),
     shape: Callable[..., Any] | None = None,
@@ -45,19 +45,22 @@ def custom_op(
     """Decorator: the function is operation `name` of an op package, and its reference.
 
     `domain` is that of the source op (None: any). `types` are those that tensors may have, such as "float32"
-    and "ufixed8"; `layouts` those of images by operand; `static` names inputs that are constants. `shape`
-    gives shapes of the outputs for shapes of the inputs and the parameters; without it the function is asked.
-    `cpp` is the body of the kernel that `qnn-op-package-generator` writes, `attributes` are names of
-    parameters in source models, by parameter. A function of PyTorch's tensors says tensors="torch".
+    and "ufixed8", or those by tensor; `layouts` those of images by operand; `static` names inputs that are
+    constants. `shape` gives shapes of the outputs for shapes of the inputs and the parameters; without it
+    the function is asked. `cpp` is the body of the kernel that `qnn-op-package-generator` writes;
+    `attributes` are names of parameters in source models, by parameter. A function of PyTorch's tensors says
+    tensors="torch".
     """
     _check_names(package, name, outputs)
-    _check(types, backends)
+    given = {**types} if isinstance(types, Mapping) else {"": types}
+    for each in given.values():
+        _check(each, backends)
 
     def register(function: Function) -> Function:
         label = name or function.__name__
         if not label.isidentifier() or not package.replace(".", "_").isidentifier():
             raise UsageError(f"{package}::{label}: names have letters, digits and '_'")
-        reader = _Reader(function, tuple(types), dict(layouts or {}), tuple(static), f"{package}::{label}")
+        reader = _Reader(function, given, dict(layouts or {}), tuple(static), f"{package}::{label}")
         declared = OpDef(
             label, *reader.inputs_and_params(outputs), description=_first_line(function),
             backends=tuple(backends),
@@ -119,10 +122,10 @@ class _Reader:
     """A function's signature as operands of an operation."""
 
     def __init__(
-        self, function: Function, types: tuple[str, ...], layouts: dict[str, str], static: tuple[str, ...],
-        label: str,
+        self, function: Function, types: Mapping[str, Sequence[str]], layouts: dict[str, str],
+        static: tuple[str, ...], label: str,
     ) -> None:  # fmt: skip
-        self._types = tuple(datatype_name(dtype_of(t)) for t in types)
+        self._types = {name: tuple(datatype_name(dtype_of(t)) for t in each) for name, each in types.items()}
         self._layouts, self._static, self._label = layouts, static, label
         self._signature = inspect.signature(function)
         try:
@@ -146,7 +149,7 @@ class _Reader:
 
     def _check_tensors(self, inputs: Sequence[str], arguments: Sequence[str], outputs: Sequence[str]) -> None:
         known = {*inputs, *outputs}
-        for name in (*self._layouts, *self._static):
+        for name in (*self._layouts, *self._static, *filter(None, self._types)):
             if name not in known:
                 raise UsageError(f"{self._label}: there is no tensor '{name}'", hint=", ".join(sorted(known)))
         twice = next((name for name in arguments if name in outputs), None)
@@ -161,7 +164,8 @@ class _Reader:
         if layout and layout not in LAYOUTS:
             raise UsageError(f"{self._label}: {layout!r} is no layout", hint=f"one of {', '.join(LAYOUTS)}")
         rank = f"{len(layout)}D" if layout else "ND"
-        return OperandDef(name, datatypes=self._types, rank=rank, layout=layout, **more)
+        types = self._types.get(name) or self._types.get("", (f"{PREFIX}FLOAT_32",))
+        return OperandDef(name, datatypes=types, rank=rank, layout=layout, **more)
 
     def _input(self, p: inspect.Parameter) -> OperandDef:
         whole, repeated = self._hints.get(p.name) is int, p.kind is p.VAR_POSITIONAL
@@ -173,7 +177,7 @@ class _Reader:
             p.name, mandatory=p.default is p.empty and not more, repeated=repeated,
             static=p.name in self._static,
         )  # fmt: skip
-        if not whole:
+        if not whole or p.name in self._types:
             return made
         return replace(made, datatypes=(f"{PREFIX}INT_32",))
 
