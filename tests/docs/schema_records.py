@@ -437,19 +437,22 @@ RECORDS: dict[str, Any] = {
         }]},
         {"files": {"*": "text: where each is now"}},
     ),
-    "op-package": {
-        "ok": "flag: whether the package works",
-        "library": "text: the library",
-        "provider": "text: its provider",
-        "package": "text: the package's name",
-        "ops": "texts: the ops in it",
-        "findings": [{
-            "what": "text: what was looked at",
-            "ok": "flag?: null where it could not be told",
-            "message": "text: what was found",
-            "hint": "text: what to do",
-        }],
-    },
+    "op-package": (
+        {
+            "ok": "flag: whether the package works",
+            "library": "text: the library",
+            "provider": "text: its provider",
+            "package": "text: the package's name",
+            "ops": "texts: the ops in it",
+            "findings": [{
+                "what": "text: what was looked at",
+                "ok": "flag?: null where it could not be told",
+                "message": "text: what was found",
+                "hint": "text: what to do",
+            }],
+        },
+        {"written": "text: the declaration", "source": "text: the file that it was made from"},
+    ),
     "partition": {
         "cost_ms": "number: a rough estimate for one inference",
         "single_ms": {"*": "number: the same on one backend alone, where it takes the whole graph"},
