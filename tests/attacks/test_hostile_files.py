@@ -16,10 +16,12 @@ import openqnn
 from openqnn.emit.epcontext import read_epcontext
 from openqnn.errors import InputError, ModelError, OpenQnnError, UsageError
 from openqnn.evaluation.config_file import read_config
+from openqnn.formats.bench_config import read_bench_config
 from openqnn.formats.custom_io import read_custom_io, read_io_config
 from openqnn.formats.json_text import parse_json
 from openqnn.formats.oqnn import read_oqnn
 from openqnn.formats.shapes_file import read_shapes
+from openqnn.formats.throughput_config import read_throughput_config
 from openqnn.formats.yaml_text import parse_yaml
 from openqnn.ir.graph_text import parse_graph
 from openqnn.quant.samples import samples_of
@@ -126,6 +128,13 @@ def test_odd_context_nodes(attribute: dict[str, object], tmp_path: Path) -> None
     save(model([node]), tmp_path / "ep.onnx")
     with pytest.raises(ModelError):
         read_epcontext(tmp_path / "ep.onnx")
+
+
+@pytest.mark.parametrize("read", [read_bench_config, read_throughput_config])
+def test_configurations_that_are_nested_too_deep(read: Callable[[Path], object], tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="is not JSON"):
+        read(tmp_path / "a.json")
 
 
 def _evaluation(path: Path) -> object:
