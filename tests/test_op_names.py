@@ -45,6 +45,8 @@ ABOUT_NAMES = {
     "analysis/accuracy/run_differences.py": "a verifier is called TopK",
     "viewer/diff_runs/run_fields.py": "a verifier is called TopK",
     "qnn/dlc_renames.py": "ops that older libraries know under another name",
+    "analysis/accuracy/verification.py": "types in the reports of another tool's run",
+    "emit/qdq_model.py": "the one operation that the provider wants as one node of ONNX",
     "emit/net_json.py": "names of the vendor's own IR",
     "analysis/estimate.py": "ops that advice about costs is given for, on the records below the graph",
     "analysis/architecture_rules.py": "rules about ops, on the records below the graph",

@@ -194,6 +194,7 @@ FRAMEWORK_MODULES = {
     "ops/onnx_writer.py": "what ops are lowered to",
     "viewer/from_onnx.py": "draws a model that need not convert",
     "quant/aimet.py": "AIMET takes an ONNX model",
+    "quant/run_aimet.py": "runs in the environment of AIMET, which takes an ONNX model",
     "evaluation/trial.py": "runs a source model",
     "analysis/provider_start.py": "tries ONNX Runtime's provider",
     "analysis/model_bench.py": "measures ONNX Runtime beside us",
