@@ -13,7 +13,7 @@ from openqnn.errors import OpenQnnWarning, UsageError
 from openqnn.ir import MODEL, Array, DType, Encoding, Given, Graph, Node, Value
 from openqnn.ops import Builder, schema_of
 from openqnn.ops.schema import Operand, Role
-from openqnn.quant.auto_widths import least_span
+from openqnn.quant.auto_widths import is_level, least_span
 from openqnn.quant.block_encoding import block_encoding
 from openqnn.quant.encode import activation_type, encoding, limits, parameter_type, signed_encoding
 from openqnn.quant.join_integer_io import join_stored
@@ -179,8 +179,8 @@ class Apply:
             low, high = self._within_reach(group, low, high)
         if not self.recipe.headroom:
             return low, high
-        count = sum(self._seen(v).count for v in group.origins)
-        return self._within_reach(group, *widened(low, high, group.width, count))
+        count, level = sum(self._seen(v).count for v in group.origins), any(map(is_level, group.origins))
+        return self._within_reach(group, *widened(low, high, group.width, count, level))
 
     def _wide_enough(self, group: Group, low: float, high: float) -> tuple[float, float]:
         """The range with the least width that the target takes for tensors of that kind."""
@@ -265,7 +265,7 @@ class Apply:
         method = scheme.method if seen.histogram is not None else Method.MIN_MAX
         low, high = choose_range(seen, method, width, scheme.symmetric, scheme.percentile)
         if self.recipe.headroom and width == 16:
-            low, high = widened(low, high, width, seen.count)
+            low, high = widened(low, high, width, seen.count, is_level(value))
         if is_masked(seen.lowest) and seen.lowest < self.bounds.useful(value)[0]:
             low, high = self.bounds.useful(value)[0], seen.high
         return activation_type(width), encoding(low, high, width, symmetric=scheme.symmetric)

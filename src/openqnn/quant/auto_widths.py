@@ -62,6 +62,15 @@ def least_span(value: Value) -> float:
     return LOG_SPAN if maker is not None and kind_of(maker) is Kind.LOGARITHM else 0.0
 
 
+def is_level(value: Value) -> bool:
+    """Whether a value is a level, as in decibels: the logarithm of squares, scaled, moved or clipped."""
+    maker = value.producer
+    if maker is None or not _is_level(maker):
+        return False
+    above = [maker] if _is_log(maker) else _before([maker], _is_level, _is_log)
+    return any(_is_power(n) for n in above if _is_log(n))
+
+
 def wide_nodes(graph: Graph, recipe: Recipe, given: Mapping[str, Given]) -> dict[str, Wide]:
     """Nodes that get 16 bits, by name; those whose width somebody gave are left alone."""
     if not recipe.wide:
@@ -144,8 +153,7 @@ def _spectra(graph: Graph, wide_weights: bool) -> dict[Node, Wide]:
 
     Filters that need weights of 16 bits and cannot have them stay in floating point, too.
     """
-    logs = [n for n in graph.nodes if kind_of(n) is Kind.LOGARITHM]
-    power = [n for n in logs if any(map(_is_square, _before([n], _is_linear, _is_square)))]
+    power = [n for n in graph.nodes if _is_log(n) and _is_power(n)]
     below = _before(power, _is_linear, _is_square)
     squares = [n for n in below if _is_square(n)]
     above = _before(squares, _is_linear, _is_layer)
@@ -168,6 +176,19 @@ def _before(nodes: Iterable[Node], among: Test, until: Test) -> list[Node]:
         if not until(above):
             waiting += [v for _, v, _ in operands(above)]
     return list(found)
+
+
+def _is_log(node: Node) -> bool:
+    return kind_of(node) is Kind.LOGARITHM
+
+
+def _is_power(node: Node) -> bool:
+    """Whether a node reads squares, or sums of them."""
+    return any(map(_is_square, _before([node], _is_linear, _is_square)))
+
+
+def _is_level(node: Node) -> bool:
+    return _is_log(node) or _is_between(node)
 
 
 def _is_layer(node: Node) -> bool:

@@ -22,8 +22,14 @@ def widening(width: int, count: int) -> float:
     return min(max(sqrt(log(ENOUGH) / log(max(count, 2))), 1.0), MOST)
 
 
-def widened(low: float, high: float, width: int, count: int) -> tuple[float, float]:
-    """A range with room for more: the same on both sides of zero for few numbers of 16 bits."""
+def widened(low: float, high: float, width: int, count: int, level: bool = False) -> tuple[float, float]:
+    """A range with room for more: the same on both sides of zero for few numbers of 16 bits.
+
+    A level, as in decibels, gets none below: what the square of a small number leaves nothing of is minus
+    infinity there, and the farther the end is from the quietest sound, the more such a number counts.
+    """
+    if level:
+        return low, max(high, high * widening(width, count))
     by = widening(width, count)
     if width == 16 and count < FEW and low < 0 < high:
         room = (by - 1) * max(-low, high)
