@@ -160,7 +160,7 @@ error of a layer in the simulation is 1.01 times that on libQnnHtp in MobileViT 
 26.1 dB in the simulation, and 27.0, 22.4, 23.6 and 27.4 on libQnnHtp; LeViT 12.3, 12.8, 14.8 and 15.9, and
 9.6, 13.6, 14.8 and 13.7. ViT reads its class token, which has 1.5 to 4 of the 255 steps of its residual.
 
-## EVA-02, EdgeNeXt, ViT and XCiT in the simulation alone
+## EVA-02, EdgeNeXt, ViT and XCiT
 
 On 12 samples, 16/8 and 8/8: EVA-02 49.5 and 27.8 dB, EdgeNeXt 45.3 and 30.6, ViT 41.0 and 7.6. XCiT has 48.2
 and 27.2; on libQnnHtp 48.4 and 28.1 beside 48.7 and 28.0 in the simulation, on the first 4. Its class token
