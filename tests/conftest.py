@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from openqnn.api import custom_ops
 from tests.browser import told_of_skipped
 
 # Examples of property tests create ONNX Runtime sessions: a time limit per example would only be noise.
@@ -47,6 +48,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         faulthandler.cancel_dump_traceback_later()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(autouse=True)
+def no_files_of_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of operations that a test read are not told to the processes that later tests start."""
+    monkeypatch.setattr(custom_ops, "_FILES", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -99,7 +99,7 @@ def test_no_room_for_what_is_printed() -> None:
     process = openqnn_process("inspect", "model.onnx", before=full)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert err == "error: output: No space left on device\n"
+    assert err == "error: output: No space left on device [OQ151]\n"
 
 
 # A test run that a shell put into the background has interrupts ignored, and children inherit that.
@@ -132,7 +132,7 @@ def test_an_interrupt_ends_it_cleanly(module: str, function: str) -> None:
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
+    assert (process.returncode, out, err) == (130, "", "error: interrupted [OQ151]\n")
     assert names() == ["model.onnx"]
 
 
@@ -147,5 +147,5 @@ def test_other_ends_are_as_clean(number: signal.Signals) -> None:
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (128 + number, f"error: ended by {number.name}\n")
+    assert (process.returncode, err) == (128 + number, f"error: ended by {number.name} [OQ151]\n")
     assert names() == ["model.onnx"]

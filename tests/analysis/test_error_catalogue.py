@@ -61,6 +61,7 @@ CAUGHT = {
     "Ended": "told by `execute` as a signal",
     "TooLargeError": "a constant that stays a node then",
     "_TooLargeError": "a file that is shown without its weights then",
+    "YAMLError": "told with the file by whoever reads it",
     "_Stopped": "ends a search",
     "_OutOfTimeError": "ends a search",
 }
