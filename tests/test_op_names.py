@@ -181,9 +181,13 @@ def test_a_frontend_names_an_op_on_one_line(layer: str) -> None:
     assert {op: dict(w) for op, w in PLACES[layer].items() if w.total() > 1} == {}
 
 
+ABOUT_WHAT_IS_READ = {"targets/htp/joined_tokens.py": "a join of tokens, whatever op reads it"}
+
+
 @pytest.mark.parametrize("layer", PASSES)
 def test_one_pass_is_about_an_op(layer: str) -> None:
-    assert {op: sorted(where) for op, where in PLACES[layer].items() if len(where) > 1} == {}
+    found = {op: sorted(set(where) - set(ABOUT_WHAT_IS_READ)) for op, where in PLACES[layer].items()}
+    assert {op: where for op, where in found.items() if len(where) > 1} == {}
 
 
 def test_the_cases_of_an_op_stand_together() -> None:
