@@ -1,4 +1,4 @@
-"""Tutorials run as they stand, in an empty folder; those that cannot run say so."""
+"""Tutorials run as they stand with all other pages; those that cannot run say so."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import FRAMEWORKS
+from tests.docs.test_blocks import OURS
 from tests.libraries import need
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
@@ -23,11 +24,11 @@ def commands(name: str, kinds: tuple[str, ...] = ("sh",)) -> str:
     return "".join(re.findall(rf"^```(?:{'|'.join(kinds)})\n(.*?)^```", text, re.M | re.S))
 
 
-@pytest.mark.parametrize("name", sorted({page.stem for page in PAGES.glob("*.md")} - NOT_RUN))
-def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
-    script = commands(name)
-    assert script.count("\n") > 4
-    succeed(script, tmp_path)
+def test_every_tutorial_runs_with_the_pages() -> None:
+    """All blocks of a page are run, one after the other, by `test_blocks_run`."""
+    tutorials = {page.stem for page in PAGES.glob("*.md")} - NOT_RUN
+    assert tutorials <= {page.stem for page in OURS if page.parent == PAGES}
+    assert all(commands(name).count("\n") > 4 for name in tutorials)
 
 
 @pytest.mark.frameworks
